@@ -32,8 +32,8 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.blank();
     text.line("use lavascope_abi::*;");
     text.blank();
-    text.line("use crate::in_place::{Fits, Image, Place, Placer, whole};");
-    text.line("use crate::unpack::Handles;");
+    text.line("use crate::in_place::{InPlaceChecker, InPlaceImage, UnpackInPlace, InPlaceWriter, unpack_record};");
+    text.line("use crate::unpack::HandleResolver;");
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
     for command in model.commands.values().filter(|it| is_placed(model, it)) {
@@ -99,19 +99,19 @@ fn collect(model: &Model, work: &Work, structures: &mut BTreeSet<String>) {
 fn emit_image(layout: &Layout, out: &mut String) {
     let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
     let safety = "// SAFETY: the generator names places of its fields only, and the same for both functions.";
-    let _ = writeln!(out, "\n{safety}\nunsafe impl Image for {} {{", layout.rust_name);
+    let _ = writeln!(out, "\n{safety}\nunsafe impl InPlaceImage for {} {{", layout.rust_name);
     let _ = writeln!(out, "    const SIZE: usize = {};\n    const IS_FLAT: bool = {is_flat};", layout.size);
     let conditions = conditions(layout);
     if !conditions.is_empty() {
         let conditions = conditions.join(" && ");
         let _ = writeln!(
             out,
-            "    #[inline(always)]\n    fn fits(at: usize, it: &mut Fits<'_>) -> bool {{ {conditions} }}"
+            "    #[inline(always)]\n    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool {{ {conditions} }}"
         );
     }
     let steps = steps(layout);
     if !steps.is_empty() {
-        let (head, steps) = ("fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>)", steps.join(" "));
+        let (head, steps) = ("fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>)", steps.join(" "));
         let _ = writeln!(out, "    #[inline(always)]\n    {head} {{ {steps} }}");
     }
     let _ = writeln!(out, "}}");
@@ -150,7 +150,7 @@ fn steps(layout: &Layout) -> Vec<String> {
     for work in &layout.work {
         match work {
             Work::Handles { at, count, ty, .. } => {
-                all.push(format!("it.here(at + {at}, {count}, HandleType::{});", names::type_name(ty)));
+                all.push(format!("it.translate_handles(at + {at}, {count}, HandleType::{});", names::type_name(ty)));
             }
             Work::Pointer { at, pointer } if is_simple(work) => {
                 let count = count(pointer);
@@ -180,11 +180,11 @@ fn emit_dispatch(commands: &[&Command], out: &mut String) {
     let _ = writeln!(
         out,
         "\n/// How records of a command become C memory where they lie; none where only the walkers know.\n\
-         pub fn way<H: Handles + ?Sized>(command: Command) -> Option<Place<H>> {{\n    Some(match command {{"
+         pub fn unpacker_for<H: HandleResolver + ?Sized>(command: Command) -> Option<UnpackInPlace<H>> {{\n    Some(match command {{"
     );
     for command in commands {
         let _ =
-            writeln!(out, "        Command::{} => whole::<{}, H>,", command.rust_name, command.parameters.rust_name);
+            writeln!(out, "        Command::{} => unpack_record::<{}, H>,", command.rust_name, command.parameters.rust_name);
     }
     let _ = writeln!(out, "        _ => return None,\n    }})\n}}");
 }

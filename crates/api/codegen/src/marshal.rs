@@ -47,9 +47,9 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.line("use lavascope_abi::desc::Access;");
     text.line("use lavascope_abi::*;");
     text.blank();
-    text.line("use crate::pack::Ids;");
-    text.line("use crate::straight::{Block, Lines, Space, array, bytes};");
-    text.line("use crate::stream::Stream;");
+    text.line("use crate::pack::IdResolver;");
+    text.line("use crate::straight::{FastPack, RecordWriter, RecordSpace, array_words, byte_words};");
+    text.line("use crate::stream::RecordBuffer;");
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
     for command in model.commands.values() {
@@ -144,17 +144,17 @@ fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
     let safety =
         "// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.";
     let words = layout.size.div_ceil(8);
-    let _ = writeln!(out, "\n{safety}\nunsafe impl Block for {rust} {{\n    const WORDS: usize = {words};");
+    let _ = writeln!(out, "\n{safety}\nunsafe impl FastPack for {rust} {{\n    const WORDS: usize = {words};");
     let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
     let _ = writeln!(out, "    const IS_FLAT: bool = {is_flat};");
     if !chains(layout).is_empty() || !pointers(layout).is_empty() {
-        let _ = writeln!(out, "\n    #[inline(always)]\n    unsafe fn behind(it: &Self) -> Option<usize> {{");
+        let _ = writeln!(out, "\n    #[inline(always)]\n    unsafe fn trailing_words(it: &Self) -> Option<usize> {{");
         let _ = writeln!(out, "{}    }}", behind(layout, 8));
     }
     if !is_flat {
         let body = finish(layout, model, 12);
         let it = if body.contains("it.") { "it" } else { "_it" };
-        let head = format!("unsafe fn finish<I: Ids + ?Sized>({it}: &Self, at: usize, lines: &mut Lines<'_, I>)");
+        let head = format!("unsafe fn finish_copy<I: IdResolver + ?Sized>({it}: &Self, at: usize, lines: &mut RecordWriter<'_, I>)");
         let name = &layout.c_name;
         let what = if name.starts_with("vk") { format!("parameters of `{name}`") } else { format!("`{name}`") };
         let mut safety = format!("        // SAFETY: by the contract the copy of the {what} lies at `at`");
@@ -183,9 +183,9 @@ fn behind(layout: &Layout, indent: usize) -> String {
     for (name, _, pointer) in pointers(layout) {
         let count = count(layout, pointer);
         terms.push(match &pointer.to {
-            Target::Values(size, ..) => format!("bytes(it.{name}.0, {count} * {size})"),
-            Target::Handle(_) => format!("bytes(it.{name}.0, {count} * 8)"),
-            _ => format!("unsafe {{ array(it.{name}, {count}) }}?"),
+            Target::Values(size, ..) => format!("byte_words(it.{name}.0, {count} * {size})"),
+            Target::Handle(_) => format!("byte_words(it.{name}.0, {count} * 8)"),
+            _ => format!("unsafe {{ array_words(it.{name}, {count}) }}?"),
         });
     }
     if terms.iter().any(|it| it.starts_with("unsafe")) {
@@ -253,7 +253,7 @@ fn emit_command(command: &Command, model: &Model, out: &mut String) {
         [] => writeln!(out, "/// None to keep: the command has no pointers. It is unsafe as that of every command is."),
         all => writeln!(out, "/// The pointers of `it` must be valid as these demand: {}.", all.join(", ")),
     };
-    let head = format!("pub unsafe fn {function}<'s, S: Space, I: Ids + ?Sized>(");
+    let head = format!("pub unsafe fn {function}<'s, S: RecordSpace, I: IdResolver + ?Sized>(");
     let rust = &command.parameters.rust_name;
     let _ = writeln!(
         out,
@@ -265,7 +265,7 @@ fn emit_command(command: &Command, model: &Model, out: &mut String) {
             writeln!(out, "    // SAFETY: by the contract, each pointer leads to what it should: {}.", all.join(", "))
         }
     };
-    let _ = writeln!(out, "    unsafe {{ Lines::record(space, ids, Command::{}, call, it) }}\n}}", command.rust_name);
+    let _ = writeln!(out, "    unsafe {{ RecordWriter::write_record(space, ids, Command::{}, call, it) }}\n}}", command.rust_name);
 }
 
 /// The valid usage that makes a pointer among the parameters of a command valid.
@@ -285,7 +285,7 @@ fn emit_dispatch(commands: &[&Command], out: &mut String) {
         out,
         "\n/// The record of a call in a straight line; none where there is none or the walker must make it.\n///\n/// # Safety\n///\n\
          /// `image` must be the parameters of a call of `command` whose pointers are valid as the specification demands.\n\
-         pub unsafe fn pack<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {{\n    match command {{"
+         pub unsafe fn pack<'s, I: IdResolver + ?Sized>(stream: &'s mut RecordBuffer, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {{\n    match command {{"
     );
     for command in commands {
         let _ = writeln!(

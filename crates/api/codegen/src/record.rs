@@ -41,7 +41,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     text.blank();
     text.line("use lavascope_abi::*;");
     text.blank();
-    text.line("use crate::record::{Kind, Record};");
+    text.line("use crate::record::{RecordPhase, Record};");
     text.line("use crate::view::{View, Views};");
     text.blank();
     for part in &parts {
@@ -175,7 +175,7 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("impl<'a> Call<'a> {");
     text.line("    /// None for a record of a call's return.");
     text.line("    pub fn of(record: Record<'a>) -> Option<Call<'a>> {");
-    text.line("        if record.kind() != Kind::Enter {");
+    text.line("        if record.phase() != RecordPhase::Enter {");
     text.line("            return None;");
     text.line("        }");
     text.line("        Some(match record.command() {");
@@ -197,7 +197,7 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("impl<'a> Outcome<'a> {");
     text.line("    /// None for a record of a call's beginning.");
     text.line("    pub fn of(record: Record<'a>) -> Option<Outcome<'a>> {");
-    text.line("        if record.kind() != Kind::Leave {");
+    text.line("        if record.phase() != RecordPhase::Leave {");
     text.line("            return None;");
     text.line("        }");
     text.line("        Some(match record.command() {");

@@ -60,18 +60,18 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     let verdicts: BTreeMap<&str, Verdict> = every().collect();
     let mut text = Text::rust("state", "state");
     text.blank();
-    text.line("use crate::decision::{Decision, Family, When};");
+    text.line("use crate::decision::{CommandSupport, CommandFamily, TrackPhase};");
     text.blank();
     text.line("/// The verdict on each command, by number.");
-    text.line("pub(crate) static VERDICTS: &[Decision] = &[");
+    text.line("pub(crate) static COMMAND_SUPPORT: &[CommandSupport] = &[");
     for it in model.commands.values() {
         let verdict = match verdicts.get(it.rust_name.as_str()) {
-            Some(Verdict::Understood(family, when)) => format!("Understood(Family::{family}, When::{when})"),
+            Some(Verdict::Understood(family, when)) => format!("Tracked(CommandFamily::{family}, TrackPhase::{when})"),
             Some(Verdict::Ignored(reason)) => format!("Ignored(\"{reason}\")"),
-            Some(Verdict::Missing(reason)) => format!("Missing(\"{reason}\")"),
+            Some(Verdict::Missing(reason)) => format!("Untracked(\"{reason}\")"),
             None => continue,
         };
-        text.line(format!("    Decision::{verdict}, // {}", it.c_name));
+        text.line(format!("    CommandSupport::{verdict}, // {}", it.c_name));
     }
     text.line("];");
     files.insert(PathBuf::from("crates/sync/state/src/generated/mod.rs"), text.finish());

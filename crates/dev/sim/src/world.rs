@@ -2,8 +2,8 @@
 
 use lavascope_abi::desc::Blob;
 use lavascope_abi::{DescriptorType, DescriptorUpdateTemplateEntry, HandleType, ObjectId};
-use lavascope_record::facts::{Facts, LibraryUse, SubpassUse};
-use lavascope_record::walk::Frame;
+use lavascope_record::facts::{PackContext, LibraryUse, SubpassUse};
+use lavascope_record::walk::StructFrame;
 
 /// The facts about objects are functions of their serial numbers, so both sides of a round trip agree.
 #[derive(Clone, Copy, Default)]
@@ -38,7 +38,7 @@ fn serial(handle: u64) -> u64 {
     handle & 0xffff
 }
 
-impl Facts for World {
+impl PackContext for World {
     fn is_secondary(&self, command_buffer: u64) -> Option<bool> {
         Some(serial(command_buffer) % 2 == 1)
     }
@@ -57,7 +57,7 @@ impl Facts for World {
         Some(template_entries(serial(template)))
     }
 
-    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+    fn blob_size(&self, _blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
         Some(24)
     }
 }

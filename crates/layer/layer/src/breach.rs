@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::Touch;
-use lavascope_stream::Slot;
+use lavascope_record::OrderEdge;
+use lavascope_stream::ObjectSlot;
 use serde_json::json;
 
 use crate::hub::HUB;
@@ -28,22 +28,22 @@ static TOLD: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
 
 /// Whether an object is the call's own where the registry says `maybe`.
 #[inline(always)]
-pub(crate) fn is_exclusive(ty: HandleType, slot: Slot) -> bool {
+pub(crate) fn is_exclusive(ty: HandleType, slot: ObjectSlot) -> bool {
     match ty {
-        HandleType::Queue | HandleType::PipelineCache => HUB.objects.note(slot) & INTERNAL == 0,
+        HandleType::Queue | HandleType::PipelineCache => HUB.objects.user_data(slot) & INTERNAL == 0,
         _ => true,
     }
 }
 
 /// Whether several threads may be inside calls that have such an object to themselves.
-pub(crate) fn is_shared(ty: HandleType, slot: Slot) -> bool {
-    ty == HandleType::DescriptorSet && HUB.objects.note(slot) & SHARED != 0
+pub(crate) fn is_shared(ty: HandleType, slot: ObjectSlot) -> bool {
+    ty == HandleType::DescriptorSet && HUB.objects.user_data(slot) & SHARED != 0
 }
 
 /// Looks whether a call shares an object with one that has not returned, and tells it, once for each object.
 #[cold]
-pub(crate) fn look(object: ObjectId, last: Touch, own: Touch, command: Command) {
-    if !HUB.is_capturing() || !HUB.threads.is_inside(last) || !is_new(object) {
+pub(crate) fn look(object: ObjectId, last: OrderEdge, own: OrderEdge, command: Command) {
+    if !HUB.is_capturing() || !HUB.threads.is_in_call(last) || !is_new(object) {
         return;
     }
     let name = command.desc().name;

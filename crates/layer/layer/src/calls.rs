@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 
 use lavascope_abi::desc::Layout;
 use lavascope_abi::*;
-use lavascope_marshal::{Packer, Stream, outputs_image, straight};
-use lavascope_record::{Call, Touch, check};
-use lavascope_stream::{Parent, Thread};
+use lavascope_marshal::{Packer, RecordBuffer, outputs_image, straight};
+use lavascope_record::{Call, OrderEdge, check};
+use lavascope_stream::{ObjectParent, StreamThread};
 
 use crate::backtrace::Stacks;
 use crate::breach;
@@ -34,9 +34,9 @@ use crate::thread_end;
 
 /// A thread of the application, and the space in which it makes records.
 pub(crate) struct Local {
-    thread: Thread,
+    thread: StreamThread,
     /// One record at a time.
-    stream: Stream,
+    stream: RecordBuffer,
     outputs: Vec<u64>,
     notes: Notes,
     recorder: Option<Recorder>,
@@ -105,7 +105,7 @@ unsafe fn new_recorder_of<'a>(handle: u64) -> Option<Called<'a, DeviceData>> {
     if let Some(slot) = called.owner.names().slot(HandleType::CommandBuffer, handle)
         && let Some(id) = HUB.objects.id(slot)
     {
-        let keeper = HUB.objects.keeper_of(slot);
+        let keeper = HUB.objects.sync_domain(slot);
         let owner = NonNull::from(called.owner);
         // SAFETY: made by `local` for this thread, which alone has it, and no other reference to it is in use here.
         unsafe { (*called.local).recorder = Some(Recorder { handle, generation, owner, id, keeper }) };
@@ -175,10 +175,10 @@ fn local() -> *mut Local {
 
 #[cold]
 fn enlist() -> *mut Local {
-    let thread = HUB.threads.enlist(&HUB.wake);
+    let thread = HUB.threads.register(&HUB.wake);
     let local = Local {
         thread,
-        stream: Stream::with_capacity(512),
+        stream: RecordBuffer::with_capacity(512),
         outputs: Vec::new(),
         notes: Notes::default(),
         recorder: None,
@@ -202,20 +202,20 @@ fn retire() {
 }
 
 /// A thread's stream as a place to store records in.
-pub(crate) struct InPlace<'a>(&'a mut Thread);
+pub(crate) struct InPlace<'a>(&'a mut StreamThread);
 
-// SAFETY: `Thread::claim` gives room for so many words behind what is committed, and the thread is borrowed.
-unsafe impl straight::Space for InPlace<'_> {
+// SAFETY: `StreamThread::claim` gives room for so many words behind what is committed, and the thread is borrowed.
+unsafe impl straight::RecordSpace for InPlace<'_> {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {
         self.0.claim(words)
     }
 
     #[inline(always)]
-    unsafe fn written(&mut self, words: usize) -> &[u64] {
+    unsafe fn commit(&mut self, words: usize) -> &[u64] {
         // Claiming again gives the same words, since nothing was committed.
         let first = self.0.claim(words);
-        // SAFETY: the contract of `Space::written`: these are the words that were claimed last, and all of them are
+        // SAFETY: the contract of `Space::commit`: these are the words that were claimed last, and all of them are
         // written.
         unsafe { std::slice::from_raw_parts(first, words) }
     }
@@ -235,7 +235,7 @@ pub(crate) unsafe fn enter<T: Structure>(
     order: Order,
     params: &T,
     in_place: impl FnOnce(&mut InPlace<'_>, &Look<'_>, u64, &T) -> Option<usize>,
-    apart: impl FnOnce(&mut Stream, &Look<'_>, u64, &T) -> Option<usize>,
+    apart: impl FnOnce(&mut RecordBuffer, &Look<'_>, u64, &T) -> Option<usize>,
 ) -> Entered {
     let listeners = HUB.listeners(called.owner.listeners);
     if listeners == 0 {
@@ -416,8 +416,8 @@ impl Local {
     /// Begins a call and its record.
     #[inline(always)]
     fn begin(&mut self, listeners: u8, order: Order) -> u64 {
-        if listeners & Hub::READS != 0 && order.before | self.thread.is_barrier_wanted() {
-            self.thread.barrier(&HUB.threads);
+        if listeners & Hub::READS != 0 && order.before | self.thread.take_barrier_request() {
+            self.thread.order_after_completed(&HUB.threads);
         }
         self.stream.clear();
         self.thread.begin()
@@ -453,13 +453,13 @@ impl Local {
         }
         self.order_after_touches();
         self.give(listeners);
-        let own = self.thread.touch(call);
+        let own = self.thread.edge_to(call);
         if order.is_shared {
             return self.notes.clear();
         }
         self.notes.touch_all(own);
         for (object, last) in self.notes.taken_over.get_mut().drain(..) {
-            breach::look(object, Touch::from_word(last), own, command);
+            breach::look(object, OrderEdge::from_word(last), own, command);
         }
     }
 
@@ -472,18 +472,18 @@ impl Local {
     /// Whether the record being made comes after nothing on other threads that it does not come after already.
     #[inline(always)]
     fn is_unordered(&mut self, is_recording: bool) -> bool {
-        let last = self.recorder(is_recording).map_or(0, |it| it.keeper.last());
-        let is_own = last == 0 || Touch::from_word(last).thread == self.thread.number();
-        is_own && self.notes.touches.get_mut().is_empty() && self.thread.touches().is_empty()
+        let last = self.recorder(is_recording).map_or(0, |it| it.keeper.last_edge());
+        let is_own = last == 0 || OrderEdge::from_word(last).thread == self.thread.number();
+        is_own && self.notes.touches.get_mut().is_empty() && self.thread.order_edges().is_empty()
     }
 
     /// The command buffer of a straight command is not noted while packing: it is always there, and always the call's
     /// own.
     #[inline(always)]
     fn touch_objects(&mut self, call: u64, is_recording: bool) {
-        let by = self.thread.touch(call);
+        let by = self.thread.edge_to(call);
         if let Some(it) = self.recorder(is_recording) {
-            it.keeper.touch(by);
+            it.keeper.set_last_edge(by);
         }
         self.notes.touch_all(by);
     }
@@ -491,9 +491,9 @@ impl Local {
     /// The same, where the record has touches or goes elsewhere.
     fn note_recorder(&mut self, is_recording: bool) {
         if let Some((id, keeper)) = self.recorder(is_recording).map(|it| (it.id, it.keeper)) {
-            let last = keeper.last();
+            let last = keeper.last_edge();
             self.notes.touches.get_mut().push(last);
-            if last != 0 && Touch::from_word(last).thread != self.thread.number() {
+            if last != 0 && OrderEdge::from_word(last).thread != self.thread.number() {
                 self.notes.taken_over.get_mut().push((id, last));
             }
             self.notes.exclusive(keeper);
@@ -504,14 +504,14 @@ impl Local {
     fn order_after_touches(&mut self) {
         let touches = self.notes.touches.get_mut();
         if !touches.is_empty() {
-            touches.drain(..).for_each(|it| self.thread.after(it));
+            touches.drain(..).for_each(|it| self.thread.order_after(it));
         }
     }
 
     /// Gives the record that was just made to whoever listens.
     #[inline(always)]
     fn give(&mut self, listeners: u8) {
-        let record = self.stream.add_touches(self.thread.touches());
+        let record = self.stream.add_order_edges(self.thread.order_edges());
         if listeners & Hub::READS != 0 {
             self.thread.append(record);
         }
@@ -546,7 +546,7 @@ impl Local {
         let (desc, call) = (command.desc(), entered.call);
         let mut found = None;
         let is_read = entered.listeners() & Hub::READS != 0;
-        let touch = is_read.then(|| self.thread.touch(call));
+        let touch = is_read.then(|| self.thread.edge_to(call));
         // SAFETY: the contract of this function: the parameters of a call of this command that returned `result`.
         if unsafe { outputs_image(desc, params, result, &mut self.outputs) }
             && let Some(outputs) = desc.outputs
@@ -611,7 +611,7 @@ impl Local {
         command: Command,
         params: *const u8,
         outputs: &'static Layout,
-        touch: Option<Touch>,
+        touch: Option<OrderEdge>,
     ) {
         let base = self.outputs.as_ptr().expose_provenance() as u64;
         // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
@@ -643,16 +643,16 @@ impl Local {
 }
 
 /// A new object, last touched by the call that made it.
-fn add(names: &Names, ty: HandleType, handle: u64, (parent, note): (Parent, u32), touch: Option<Touch>) {
+fn add(names: &Names, ty: HandleType, handle: u64, (parent, note): (ObjectParent, u32), touch: Option<OrderEdge>) {
     if let Some(slot) = names.add(ty, handle, parent, note)
         && let Some(touch) = touch
     {
-        HUB.objects.touch(slot, touch);
+        HUB.objects.set_last_edge(slot, touch);
     }
 }
 
-fn learn_deferred(names: &Names, operation: DeferredOperationKHR, touch: Option<Touch>) {
-    let learn = |pipeline| add(names, HandleType::Pipeline, pipeline, (Parent::None, 0), touch);
+fn learn_deferred(names: &Names, operation: DeferredOperationKHR, touch: Option<OrderEdge>) {
+    let learn = |pipeline| add(names, HandleType::Pipeline, pipeline, (ObjectParent::None, 0), touch);
     // SAFETY: `said` gives an operation only where a call found that it is complete. That call has not returned to the
     // application, and every call by which the application can find out comes here first.
     unsafe { names.deferred.complete(operation.0, learn) };
@@ -665,7 +665,7 @@ fn learn_deferred(names: &Names, operation: DeferredOperationKHR, touch: Option<
 /// `params` must point to the parameters of a call of `command` that obey its VUIDs and that has not returned to the
 /// application.
 #[inline(never)]
-unsafe fn walk(stream: &mut Stream, look: &Look<'_>, command: Command, params: *const u8, call: u64) {
+unsafe fn walk(stream: &mut RecordBuffer, look: &Look<'_>, command: Command, params: *const u8, call: u64) {
     // SAFETY: the contract of this function: the VUIDs of the command make its pointers valid until the call returns.
     unsafe { Packer::new(look, look.names).enter(stream, command, params, call) };
 }
@@ -692,7 +692,7 @@ fn is_studied(command: Command) -> bool {
 /// `params` must point to the parameters of a call of `command` that obey its VUIDs and that has not returned to the
 /// application.
 unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Handle]) {
-    let (mut stream, notes) = (Stream::default(), Notes::default());
+    let (mut stream, notes) = (RecordBuffer::default(), Notes::default());
     let look = Look { names, thread: 0, notes: &notes, is_ordered: false, recorder: None };
     // SAFETY: the contract of this function, which is that of `walk`.
     unsafe { walk(&mut stream, &look, command, params, 0) };
@@ -716,7 +716,7 @@ unsafe fn has_progressed(names: &Names, params: *const u8) -> bool {
     // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place, which the call that succeeded has written.
     let value = unsafe { params.p_value.as_ptr().read() };
     let Some(slot) = names.slot(HandleType::Semaphore, params.semaphore.0) else { return true };
-    HUB.objects.set_note(slot, value as u32) != value as u32
+    HUB.objects.swap_user_data(slot, value as u32) != value as u32
 }
 
 /// What a call ends is known no more.

@@ -3,9 +3,9 @@
 use lavascope_abi::HandleType;
 use lavascope_abi::desc::{Layout, Len, Pointer, Target, Work};
 use lavascope_marshal::CMemory;
-use lavascope_record::memory::Memory;
+use lavascope_record::memory::ReadableMemory;
 use lavascope_record::rules;
-use lavascope_record::walk::Frame;
+use lavascope_record::walk::StructFrame;
 
 /// The type of a handle, or of those that a pointer leads to.
 pub(crate) fn handle_type(work: &Work) -> Option<HandleType> {
@@ -34,7 +34,7 @@ pub(crate) unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<H
     // SAFETY: the contract of this function: what the image leads to may be read as for the call, and the memory is
     // dropped before this returns.
     let memory = unsafe { CMemory::of_this_process() };
-    let frame = Frame::root(layout, base);
+    let frame = StructFrame::root(layout, base);
     let mut found = Vec::new();
     for work in layout.work {
         let at = base + u64::from(work.at());
@@ -64,7 +64,7 @@ pub(crate) unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -
     // SAFETY: the contract of this function: `outputs_image` leaves null what was not written, so all that the image
     // leads to may be read, and the memory is dropped before this returns.
     let memory = unsafe { CMemory::of_this_process() };
-    let frame = Frame::root(layout, base);
+    let frame = StructFrame::root(layout, base);
     let mut found = Vec::new();
     for work in layout.work {
         let Work::Pointer { at, pointer: Pointer { to: Target::Struct(inner), len, .. } } = work else { continue };
@@ -76,7 +76,7 @@ pub(crate) unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -
                 let Work::Handles { at, count, ty, .. } = work else { continue };
                 // What lies behind the devices of a group is noise.
                 let tail = inner.work.iter().find_map(|it| match it {
-                    Work::Tail { array, count, .. } if array.at == *at => memory.at(owner, *count),
+                    Work::Tail { array, count, .. } if array.at == *at => memory.read_field(owner, *count),
                     _ => None,
                 });
                 let used = tail.unwrap_or(u64::from(*count)).min(u64::from(*count));

@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_platform::threads;
-use lavascope_record::Head;
+use lavascope_record::RecordHeader;
 use lavascope_settings::{Output, Settings, SyncMode};
-use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
+use lavascope_stream::{OrderedRecord, Merger, ObjectTable, StreamThreads, StreamControl};
 use serde_json::Value;
 
 use crate::backtrace;
@@ -33,9 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Hub {
-    pub(crate) objects: Objects,
-    pub(crate) threads: Threads,
-    pub(crate) wake: LazyLock<Arc<Wake>>,
+    pub(crate) objects: ObjectTable,
+    pub(crate) threads: StreamThreads,
+    pub(crate) wake: LazyLock<Arc<StreamControl>>,
     /// Who listens: [`Hub::PRINTS`], [`Hub::READS`] and [`Hub::INLINE`]. Relaxed: what a listener needs is behind locks of its own.
     listeners: AtomicU8,
     printer: Mutex<Option<Printer>>,
@@ -114,9 +114,9 @@ impl Hub {
 
     const fn new() -> Hub {
         Hub {
-            objects: Objects::new(),
-            threads: Threads::new(),
-            wake: LazyLock::new(|| Wake::new(WORDS_MAX)),
+            objects: ObjectTable::new(),
+            threads: StreamThreads::new(),
+            wake: LazyLock::new(|| StreamControl::new(WORDS_MAX)),
             listeners: AtomicU8::new(0),
             printer: Mutex::new(None),
             reader: Mutex::new(Reader { thread: None, users: 0, process: 0 }),
@@ -161,7 +161,7 @@ impl Hub {
     pub(crate) fn give_up(&self) {
         self.listeners.fetch_or(Hub::BROKEN, Ordering::Relaxed);
         // Half a call may be all that is left of one, and then the reader waits for the rest: nobody may wait for it.
-        self.wake.end_reader();
+        self.wake.clear_reader();
     }
 
     /// From now on calls are printed.
@@ -326,7 +326,7 @@ impl Hub {
         if thread.is_finished() {
             let _ = thread.join();
         }
-        self.wake.end_reader();
+        self.wake.clear_reader();
         if let Ok(mut work) = WORK.try_lock() {
             work.drain();
             work.tell();
@@ -348,7 +348,7 @@ fn read() {
     fence("the reader", read_until_stopped, || ());
     // Nobody waits for a reader that is gone.
     HUB.reader_process.store(0, Ordering::Relaxed);
-    HUB.wake.end_reader();
+    HUB.wake.clear_reader();
 }
 
 fn read_until_stopped() {
@@ -377,13 +377,13 @@ impl Work {
     fn drain_some(&mut self) -> usize {
         let Work { merger, stats, validation, told, capture } = self;
         let given = merger.drain(&HUB.threads, |given| {
-            let Given { thread, record, .. } = given;
+            let OrderedRecord { thread, record, .. } = given;
             if let Some(it) = capture {
                 it.record(&given);
             }
             // Only who has the lock writes it.
             HUB.looked_at.store(HUB.looked_at() + 1, Ordering::Relaxed);
-            let is_call = Head::from_words(record[0], record[1]).is_call();
+            let is_call = RecordHeader::from_words(record[0], record[1]).is_call();
             if is_call {
                 stats.record(thread, record);
             }
@@ -429,7 +429,7 @@ fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
     if HUB.is_counting.load(Ordering::Relaxed) {
         report::stats(stats);
     }
-    let (times, time) = HUB.wake.waited();
+    let (times, time) = HUB.wake.wait_stats();
     if times > 0 {
         report::waited(times, time);
     }

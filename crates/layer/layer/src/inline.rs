@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lavascope_record::own;
+use lavascope_record::from_trusted;
 use lavascope_settings::Settings;
 
 use crate::fence::{fence, is_off};
@@ -98,7 +98,7 @@ impl Found {
         let answer = self.messages.iter().map(tell).max().unwrap_or(Answer::Nobody);
         if answer == Answer::GiveUp && moment == Moment::BeforeTheDriver {
             let mut work = lock();
-            if let (Some(mut validation), Some(record)) = (work.validation.take(), own(&self.record)) {
+            if let (Some(mut validation), Some(record)) = (work.validation.take(), from_trusted(&self.record)) {
                 validation.take_back(self.thread, record);
                 work.validation = Some(validation);
             }

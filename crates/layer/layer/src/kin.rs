@@ -1,7 +1,7 @@
 //! What is known of an object when it is made: what it was allocated from, and what goes by its flags.
 
 use lavascope_abi::*;
-use lavascope_stream::Parent;
+use lavascope_stream::ObjectParent;
 
 use crate::application::find_in_chain;
 use crate::breach::{INTERNAL, SHARED};
@@ -15,8 +15,8 @@ use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
 ///
 /// `params` must point to the parameters of a call of `command` that made objects of type `ty` and has not returned to
 /// the application, so that its infos and their chains are still there.
-pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (Parent, u32) {
-    let owner = |ty, handle| names.slot(ty, handle).map_or(Parent::None, Parent::Owner);
+pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (ObjectParent, u32) {
+    let owner = |ty, handle| names.slot(ty, handle).map_or(ObjectParent::None, ObjectParent::Owner);
     match command {
         Command::AllocateCommandBuffers => {
             // SAFETY: the contract of this function: the parameters are those of this command.
@@ -24,7 +24,7 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
             let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
             let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
             let note = if info.level == CommandBufferLevel::SECONDARY { SECONDARY } else { 0 };
-            (pool.map_or(Parent::None, Parent::Keeper), note)
+            (pool.map_or(ObjectParent::None, ObjectParent::SharedSyncDomain), note)
         }
         Command::AllocateDescriptorSets => {
             // SAFETY: the contract of this function: the parameters are those of this command.
@@ -44,21 +44,21 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
             // VUID-vkCreatePipelineCache-pCreateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<CreatePipelineCacheParams>()).p_create_info.as_ptr() };
             let is_own = info.flags.0 & PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED.0 != 0;
-            (Parent::None, if is_own { 0 } else { INTERNAL })
+            (ObjectParent::None, if is_own { 0 } else { INTERNAL })
         }
         Command::GetDeviceQueue2 => {
             // SAFETY: the contract of this function: the parameters are those of this command.
             // VUID-vkGetDeviceQueue2-pQueueInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<GetDeviceQueue2Params>()).p_queue_info.as_ptr() };
             let is_own = info.flags.0 & DeviceQueueCreateFlags::INTERNALLY_SYNCHRONIZED_KHR.0 == 0;
-            (Parent::None, if is_own { 0 } else { INTERNAL })
+            (ObjectParent::None, if is_own { 0 } else { INTERNAL })
         }
         Command::CreateDescriptorSetLayout => {
             // SAFETY: the contract of this function: the parameters are those of this command.
             // VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<CreateDescriptorSetLayoutParams>()).p_create_info.as_ptr() };
             // SAFETY: the info is that of a valid `vkCreateDescriptorSetLayout`.
-            (Parent::None, if unsafe { has_shared_bindings(info) } { SHARED } else { 0 })
+            (ObjectParent::None, if unsafe { has_shared_bindings(info) } { SHARED } else { 0 })
         }
         // Physical devices, displays and surfaces end with the instance or physical device that gave them.
         _ if is_of_process(ty) => {
@@ -66,9 +66,9 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
             // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.
             let from = unsafe { handles_behind(command.desc().parameters, base) };
             let slot = from.first().and_then(|it| PROCESS.slot(it.ty, it.handle));
-            (slot.map_or(Parent::None, Parent::Owner), 0)
+            (slot.map_or(ObjectParent::None, ObjectParent::Owner), 0)
         }
-        _ => (Parent::None, 0),
+        _ => (ObjectParent::None, 0),
     }
 }
 
@@ -102,7 +102,7 @@ unsafe fn note_of_sets(names: &Names, info: &DescriptorSetAllocateInfo) -> u32 {
         // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter by the contract of this function: there is a
         // layout for each of the `descriptor_set_count` sets, and `at` is below that.
         let layout = unsafe { *info.p_set_layouts.as_ptr().add(at) };
-        names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| HUB.objects.note(it))
+        names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| HUB.objects.user_data(it))
     };
     (0..info.descriptor_set_count as usize).fold(0, |all, it| all | note(it))
 }

@@ -10,9 +10,9 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi::*;
 use lavascope_collections::TaggedMap;
-use lavascope_record::facts::{Facts, LibraryUse, SubpassUse};
+use lavascope_record::facts::{PackContext, LibraryUse, SubpassUse};
 use lavascope_record::{Call, View, Views};
-use lavascope_stream::{Parent, Slot};
+use lavascope_stream::{ObjectParent, ObjectSlot};
 
 use crate::deferred::Deferred;
 use crate::hub::HUB;
@@ -22,7 +22,7 @@ use crate::memory::Memories;
 #[derive(Default)]
 pub(crate) struct Names {
     slots: TaggedMap,
-    children: Mutex<HashMap<Slot, HashSet<(HandleType, u64)>>>,
+    children: Mutex<HashMap<ObjectSlot, HashSet<(HandleType, u64)>>>,
     facts: RwLock<Known>,
     pub(crate) deferred: Deferred,
     /// None where nobody wants to know what is written into them.
@@ -78,15 +78,15 @@ impl Names {
     }
 
     #[inline(always)]
-    pub(crate) fn slot(&self, ty: HandleType, handle: u64) -> Option<Slot> {
-        self.slots.get(handle, ty as u8).map(|it| Slot::from_number(it as u32))
+    pub(crate) fn slot(&self, ty: HandleType, handle: u64) -> Option<ObjectSlot> {
+        self.slots.get(handle, ty as u8).map(|it| ObjectSlot::from_number(it as u32))
     }
 
     /// The same with the id of the object.
     #[inline(always)]
-    pub(crate) fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Slot)> {
+    pub(crate) fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, ObjectSlot)> {
         let value = self.slots.get(handle, ty as u8)?;
-        let slot = Slot::from_number(value as u32);
+        let slot = ObjectSlot::from_number(value as u32);
         let id = match value >> SLOT_BITS & SERIAL_MAX {
             0 => ObjectId::checked(HUB.objects.raw_id(slot), ty)?,
             serial => ObjectId::new(ty, serial - 1)?,
@@ -96,12 +96,12 @@ impl Names {
 
     /// The handle of an object that is alive. Looks at all of them.
     pub(crate) fn handle_of(&self, id: ObjectId) -> Option<u64> {
-        let is_it = |value: u64| HUB.objects.id(Slot::from_number(value as u32)) == Some(id);
+        let is_it = |value: u64| HUB.objects.id(ObjectSlot::from_number(value as u32)) == Some(id);
         self.slots.entries_unsorted().into_iter().find(|(_, value)| is_it(*value)).map(|it| it.0)
     }
 
     /// A new object. One that the handle named before is no more.
-    pub(crate) fn add(&self, ty: HandleType, handle: u64, parent: Parent, note: u32) -> Option<Slot> {
+    pub(crate) fn add(&self, ty: HandleType, handle: u64, parent: ObjectParent, note: u32) -> Option<ObjectSlot> {
         if handle == 0 || handle == u64::MAX {
             return None;
         }
@@ -109,7 +109,7 @@ impl Names {
         let serial = SERIALS[ty as usize].fetch_add(1, Ordering::Relaxed);
         let id = ObjectId::new(ty, serial)?;
         let slot = HUB.objects.add(id, parent, note)?;
-        if let Parent::Owner(parent) | Parent::Keeper(parent) = parent {
+        if let ObjectParent::Owner(parent) | ObjectParent::SharedSyncDomain(parent) = parent {
             self.children().entry(parent).or_default().insert((ty, handle));
         }
         let short = if serial < SERIAL_MAX { serial + 1 } else { 0 };
@@ -141,14 +141,14 @@ impl Names {
     }
 
     /// What was allocated from a pool is no more.
-    pub(crate) fn forget_children(&self, parent: Slot) {
+    pub(crate) fn forget_children(&self, parent: ObjectSlot) {
         let children = self.children().remove(&parent);
         for (ty, handle) in children.into_iter().flatten() {
             self.forget(ty, handle);
         }
     }
 
-    fn children(&self) -> MutexGuard<'_, HashMap<Slot, HashSet<(HandleType, u64)>>> {
+    fn children(&self) -> MutexGuard<'_, HashMap<ObjectSlot, HashSet<(HandleType, u64)>>> {
         self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,7 +184,7 @@ impl Drop for Names {
     fn drop(&mut self) {
         HUB.next_generation();
         for (_, value) in self.slots.entries_unsorted() {
-            HUB.objects.remove(Slot::from_number(value as u32));
+            HUB.objects.remove(ObjectSlot::from_number(value as u32));
         }
     }
 }
@@ -192,10 +192,10 @@ impl Drop for Names {
 /// In the note of a command buffer.
 pub(crate) const SECONDARY: u32 = 1;
 
-impl Facts for Names {
+impl PackContext for Names {
     fn is_secondary(&self, command_buffer: u64) -> Option<bool> {
         let slot = self.slot(HandleType::CommandBuffer, command_buffer)?;
-        Some(HUB.objects.note(slot) & SECONDARY != 0)
+        Some(HUB.objects.user_data(slot) & SECONDARY != 0)
     }
 
     fn subpass(&self, render_pass: u64, subpass: u32) -> Option<SubpassUse> {
@@ -258,7 +258,7 @@ mod tests {
             SERIALS[ty as usize].store(first, Ordering::Relaxed);
             for serial in first..first + 4 {
                 let handle = 0x1000 + serial * 16;
-                let slot = names.add(ty, handle, Parent::None, 0).expect("there is room");
+                let slot = names.add(ty, handle, ObjectParent::None, 0).expect("there is room");
                 let expected = (ObjectId::new(ty, serial).expect("it is not too large"), slot);
                 assert_eq!(names.object(ty, handle), Some(expected));
                 assert_eq!((names.slot(ty, handle), HUB.objects.id(slot)), (Some(slot), Some(expected.0)));

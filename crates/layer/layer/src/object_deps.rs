@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::{HandleType, ObjectId};
-use lavascope_marshal::Ids;
-use lavascope_record::Touch;
-use lavascope_stream::Keeper;
+use lavascope_marshal::IdResolver;
+use lavascope_record::OrderEdge;
+use lavascope_stream::SyncDomain;
 
 use crate::breach;
 use crate::device::DeviceData;
@@ -23,7 +23,7 @@ pub(crate) struct Recorder {
     /// Alive as long as the generation does not move: whoever destroys the device moves it first.
     pub(crate) owner: NonNull<DeviceData>,
     pub(crate) id: ObjectId,
-    pub(crate) keeper: Keeper<'static>,
+    pub(crate) keeper: SyncDomain<'static>,
 }
 
 /// What packing a call finds out about its objects.
@@ -32,8 +32,8 @@ pub(crate) struct Notes {
     /// Touches by other threads.
     pub(crate) touches: RefCell<Vec<u64>>,
     /// The first object that the call has to itself: all there is for recorded commands.
-    pub(crate) first: Cell<Option<Keeper<'static>>>,
-    pub(crate) more: RefCell<Vec<Keeper<'static>>>,
+    pub(crate) first: Cell<Option<SyncDomain<'static>>>,
+    pub(crate) more: RefCell<Vec<SyncDomain<'static>>>,
     /// Those of them that another thread had last, with its touch.
     pub(crate) taken_over: RefCell<Vec<(ObjectId, u64)>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Look<'a> {
     pub(crate) recorder: Option<&'a Recorder>,
 }
 
-impl Ids for Look<'_> {
+impl IdResolver for Look<'_> {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
         if let (HandleType::CommandBuffer, Some(it)) = (ty, self.recorder)
@@ -60,10 +60,10 @@ impl Ids for Look<'_> {
         if !self.is_ordered {
             return id;
         }
-        let keeper = HUB.objects.keeper_of(slot);
-        let touch = keeper.last();
+        let keeper = HUB.objects.sync_domain(slot);
+        let touch = keeper.last_edge();
         let is_exclusive = access == Access::Exclusive && breach::is_exclusive(ty, slot);
-        if touch != 0 && Touch::from_word(touch).thread != self.thread {
+        if touch != 0 && OrderEdge::from_word(touch).thread != self.thread {
             self.notes.touches.borrow_mut().push(touch);
             if is_exclusive && !breach::is_shared(ty, slot) {
                 self.notes.taken_over.borrow_mut().push((id, touch));
@@ -86,7 +86,7 @@ impl Notes {
     }
 
     #[inline(always)]
-    pub(crate) fn exclusive(&self, keeper: Keeper<'static>) {
+    pub(crate) fn exclusive(&self, keeper: SyncDomain<'static>) {
         match self.first.get() {
             None => self.first.set(Some(keeper)),
             Some(_) => self.more.borrow_mut().push(keeper),
@@ -94,12 +94,12 @@ impl Notes {
     }
 
     #[inline(always)]
-    pub(crate) fn touch_all(&self, by: Touch) {
+    pub(crate) fn touch_all(&self, by: OrderEdge) {
         let Some(first) = self.first.take() else { return };
-        first.touch(by);
+        first.set_last_edge(by);
         let mut more = self.more.borrow_mut();
         if !more.is_empty() {
-            more.drain(..).for_each(|it| it.touch(by));
+            more.drain(..).for_each(|it| it.set_last_edge(by));
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use lavascope_record::{Titles, Touch, check, print::print_with};
+use lavascope_record::{ObjectNames, OrderEdge, check, print::print_with};
 use lavascope_settings::Output;
 
 pub(crate) struct Printer {
@@ -14,7 +14,7 @@ pub(crate) struct Printer {
     to: Box<dyn Write + Send>,
     /// The thread whose call was printed last.
     thread: u32,
-    titles: Titles,
+    titles: ObjectNames,
 }
 
 impl Printer {
@@ -27,7 +27,7 @@ impl Printer {
                 Box::new(file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?)
             }
         };
-        Ok(Printer { output: output.clone(), to, thread: 1, titles: Titles::default() })
+        Ok(Printer { output: output.clone(), to, thread: 1, titles: ObjectNames::default() })
     }
 
     pub(crate) fn output(&self) -> &Output {
@@ -37,9 +37,9 @@ impl Printer {
     pub(crate) fn record(&mut self, thread: u32, record: &[u64]) {
         let mut text = match check(record) {
             Ok(record) => {
-                self.titles.follow(record);
-                let after = |it: Touch| format!("// after call {} of thread {}\n", it.call, it.thread);
-                record.touches().map(after).collect::<String>() + &print_with(record, &self.titles)
+                self.titles.apply(record);
+                let after = |it: OrderEdge| format!("// after call {} of thread {}\n", it.call, it.thread);
+                record.order_edges().map(after).collect::<String>() + &print_with(record, &self.titles)
             }
             Err(error) => format!("a bug of ours, please report it: {error}\n"),
         };

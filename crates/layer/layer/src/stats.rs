@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lavascope_abi::Command;
-use lavascope_record::record::{HEAD_SIZE, Head, Kind};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase};
 
 #[derive(Default)]
 pub(crate) struct Stats {
@@ -15,12 +15,12 @@ pub(crate) struct Stats {
 
 impl Stats {
     pub(crate) fn record(&mut self, thread: u32, record: &[u64]) {
-        let [first, second] = [record[0], record[HEAD_SIZE / 8 - 1]];
-        let head = Head::from_words(first, second);
+        let [first, second] = [record[0], record[HEADER_SIZE / 8 - 1]];
+        let head = RecordHeader::from_words(first, second);
         if cfg!(debug_assertions) && lavascope_record::check(record).is_err() {
             self.broken += 1;
         }
-        if head.kind == Kind::Enter as u8 {
+        if head.kind == RecordPhase::Enter as u8 {
             if self.by_command.is_empty() {
                 self.by_command.resize(Command::ALL.len(), 0);
             }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::Diagnostic;
-use lavascope_record::record::HEAD_SIZE;
-use lavascope_record::{Kind, Record, Written, own};
+use lavascope_record::record::HEADER_SIZE;
+use lavascope_record::{RecordPhase, Record, HostWrite, from_trusted};
 use lavascope_settings::{Settings, Severity, SyncMode};
 use lavascope_validate::{Feedback, Finding, Validator};
 use serde_json::{Value, json};
@@ -286,18 +286,18 @@ impl Validation {
 
     /// Takes a record in. Gives what messengers must be told at once.
     pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<Waiting>> {
-        let Some(record) = own(words) else {
+        let Some(record) = from_trusted(words) else {
             if self.hears_host == Hears::Now {
-                Written::of(words).into_iter().for_each(|it| self.validator.host_wrote(it));
+                HostWrite::parse(words).into_iter().for_each(|it| self.validator.host_wrote(it));
             }
             return None;
         };
-        if record.kind() == Kind::Enter {
+        if record.phase() == RecordPhase::Enter {
             self.validator.at_stack(backtrace::take(thread, record.call_number()));
         }
         self.validator.record(thread, record);
         let now = if self.validator.has_found() { self.tell_all() } else { None };
-        if record.command() == Command::DestroyDevice && record.kind() == Kind::Enter {
+        if record.command() == Command::DestroyDevice && record.phase() == RecordPhase::Enter {
             finish(record);
         }
         now
@@ -446,7 +446,7 @@ fn times(count: u64) -> String {
 
 /// The end of a device was read.
 fn finish(record: Record<'_>) {
-    let device = record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().and_then(ObjectId::from_raw);
+    let device = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().and_then(ObjectId::from_raw);
     if let Some(inbox) = device.and_then(inbox_of) {
         inbox.is_finished.store(true, Ordering::Release);
     }

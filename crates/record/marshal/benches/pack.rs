@@ -6,16 +6,16 @@ use lavascope_abi::desc::Access;
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
 use lavascope_collections::TaggedMap;
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker, straight};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, straight};
 use lavascope_record::check;
-use lavascope_record::facts::NoFacts;
+use lavascope_record::facts::NoPackContext;
 
 const OBJECTS: u64 = 100_000;
 
 /// The map that the layer uses, full.
 struct Live(TaggedMap);
 
-impl Ids for Live {
+impl IdResolver for Live {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         let id = self.0.get(handle, ty as u8).and_then(|raw| ObjectId::checked(raw, ty));
@@ -23,7 +23,7 @@ impl Ids for Live {
     }
 }
 
-impl Handles for Live {
+impl HandleResolver for Live {
     fn handle(&self, id: ObjectId) -> u64 {
         handle(id.serial())
     }
@@ -102,7 +102,7 @@ impl Barrier {
 const STREAM_WORDS: usize = 1 << 16;
 
 /// Keeps the stream in the cache, as a stream that is drained would be.
-fn rewind(stream: &mut Stream) {
+fn rewind(stream: &mut RecordBuffer) {
     if stream.words().len() > STREAM_WORDS - 1024 {
         stream.clear();
     }
@@ -118,7 +118,7 @@ fn main() {
 }
 
 fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let params = draw();
     suite.add(Bench {
         name: "pack vkCmdDraw".into(),
@@ -132,7 +132,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             }
         }),
     });
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     suite.add(Bench {
         name: "pack vkCmdPipelineBarrier2, 2 images".into(),
@@ -152,7 +152,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
 }
 
 fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let params = draw();
     suite.add(Bench {
         name: "walk vkCmdDraw".into(),
@@ -160,7 +160,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         bare: None,
         run: Box::new(move |times| {
             let image = std::ptr::from_ref(&params).cast();
-            let mut packer = Packer::new(live, &NoFacts);
+            let mut packer = Packer::new(live, &NoPackContext);
             for call in 0..times {
                 rewind(&mut stream);
                 // SAFETY: a draw has no pointers.
@@ -168,7 +168,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             }
         }),
     });
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     suite.add(Bench {
         name: "walk vkCmdPipelineBarrier2, 2 images".into(),
@@ -177,7 +177,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         run: Box::new(move |times| {
             let params = barrier.params();
             let image = std::ptr::from_ref(&params).cast();
-            let mut packer = Packer::new(live, &NoFacts);
+            let mut packer = Packer::new(live, &NoPackContext);
             for call in 0..times {
                 rewind(&mut stream);
                 // SAFETY: the barrier's pointers lead into boxes that live as long as this closure.
@@ -189,7 +189,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
 
 /// Every call names other objects, so that no look-up finds its slot in the cache.
 fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     suite.add(Bench {
         name: "pack vkCmdDraw, cold objects".into(),
         limit: None,
@@ -207,7 +207,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             }
         }),
     });
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let barriers: Vec<Barrier> = (0..OBJECTS / 16).map(|it| Barrier::new(it * 7919 % (OBJECTS - 1))).collect();
     suite.add(Bench {
         name: "pack vkCmdPipelineBarrier2, 2 images, cold objects".into(),
@@ -225,7 +225,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
 }
 
 fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
-    let mut stream = Stream::with_capacity(STREAM_WORDS);
+    let mut stream = RecordBuffer::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     let params = barrier.params();
     // SAFETY: the pointers of `barrier` lead into its boxes, with as many elements as it says.
@@ -247,7 +247,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         limit: None,
         bare: None,
         run: Box::new(move |times| {
-            let unpacker = Unpacker { handles: live, purpose: Purpose::Driver };
+            let unpacker = Unpacker { handles: live, purpose: UnpackPurpose::Driver };
             let mut arena = Arena::default();
             let Ok(record) = check(&words) else { return };
             for call in 0..times {

@@ -5,7 +5,7 @@ mod common;
 #[path = "../tests/common/mutation.rs"]
 mod mutation;
 
-use common::Names;
+use common::SimHandles;
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|it| it.parse().ok()).collect();

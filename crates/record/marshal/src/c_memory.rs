@@ -1,6 +1,6 @@
 //! The application's memory, as the rules read it.
 
-use lavascope_record::memory::Memory;
+use lavascope_record::memory::ReadableMemory;
 
 /// Addresses of this process.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ impl CMemory {
 /// No system maps anything below for a program: what is there is null, or an offset from it.
 const LOWEST_ADDRESS: u64 = 4096;
 
-impl Memory for CMemory {
+impl ReadableMemory for CMemory {
     fn read(&self, at: u64, width: u8) -> Option<u64> {
         if at < LOWEST_ADDRESS {
             return None;

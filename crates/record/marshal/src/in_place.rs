@@ -5,24 +5,24 @@
 //! all, does not fit: the record stays as it is, and the walkers check and unpack it.
 
 use lavascope_abi::{HandleType, ObjectId, Pod, Ptr};
-use lavascope_record::record::{HEAD_SIZE, Head};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader};
 
-use crate::unpack::{Handles, somewhere};
+use crate::unpack::{HandleResolver, opaque_address};
 
-pub use crate::generated::in_place::way;
+pub use crate::generated::in_place::unpacker_for;
 
 /// Makes a record into C memory. False where only the walkers can: then nothing was changed.
-pub type Place<H> = fn(&mut [u64], &H) -> bool;
+pub type UnpackInPlace<H> = fn(&mut [u64], &H) -> bool;
 
 /// Parameters or a structure that can be made into C memory where they lie.
 ///
-/// Only its implementations are given a [`Fits`] or a [`Placer`], so nobody else can ask those for places.
+/// Only its implementations are given a [`InPlaceChecker`] or a [`InPlaceWriter`], so nobody else can ask those for places.
 ///
 /// # Safety
 ///
 /// `fits` asks only for places of the image at `at`, which has `SIZE` bytes, and of blocks that it was given, for words at
-/// multiples of eight. `place` asks only for places that a `fits` of the same image, which gave true, asked for.
-pub(crate) unsafe trait Image: Pod {
+/// multiples of eight. `unpack_at` asks only for places that a `fits` of the same image, which gave true, asked for.
+pub(crate) unsafe trait InPlaceImage: Pod {
     /// Bytes of it.
     const SIZE: usize;
     /// Whether its bytes are all there is to it.
@@ -30,43 +30,43 @@ pub(crate) unsafe trait Image: Pod {
 
     /// Whether the image at `at` is what it should be, with all that is behind it.
     #[inline(always)]
-    fn fits(_at: usize, _it: &mut Fits<'_>) -> bool {
+    fn check_at(_at: usize, _it: &mut InPlaceChecker<'_>) -> bool {
         true
     }
 
     /// Changes what means something else here. It fits.
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(_at: usize, _it: &mut Placer<'_, H>) {}
+    fn unpack_at<H: HandleResolver + ?Sized>(_at: usize, _it: &mut InPlaceWriter<'_, H>) {}
 }
 
 /// The record of a call with parameters `T`, touches aside.
-pub(crate) fn whole<T: Image, H: Handles + ?Sized>(words: &mut [u64], handles: &H) -> bool {
-    let first = HEAD_SIZE + T::SIZE.next_multiple_of(8);
-    if words.len() * 8 < first || Head::from_words(words[0], 0).remarks != 0 {
+pub(crate) fn unpack_record<T: InPlaceImage, H: HandleResolver + ?Sized>(words: &mut [u64], handles: &H) -> bool {
+    let first = HEADER_SIZE + T::SIZE.next_multiple_of(8);
+    if words.len() * 8 < first || RecordHeader::from_words(words[0], 0).omissions != 0 {
         return false;
     }
-    let mut fits = Fits { words, cursor: first };
+    let mut fits = InPlaceChecker { words, cursor: first };
     // What is not zero behind a block is noticed by who claims the block.
-    if !T::fits(HEAD_SIZE, &mut fits) || fits.cursor != fits.words.len() * 8 {
+    if !T::check_at(HEADER_SIZE, &mut fits) || fits.cursor != fits.words.len() * 8 {
         return false;
     }
-    let mut placer = Placer { base: words.as_mut_ptr().cast(), handles };
-    T::place(HEAD_SIZE, &mut placer);
+    let mut placer = InPlaceWriter { base: words.as_mut_ptr().cast(), handles };
+    T::unpack_at(HEADER_SIZE, &mut placer);
     true
 }
 
 /// A record being looked at.
-pub(crate) struct Fits<'a> {
+pub(crate) struct InPlaceChecker<'a> {
     words: &'a [u64],
     /// Where the next block must begin, in bytes; never behind the end.
     cursor: usize,
 }
 
-impl Fits<'_> {
+impl InPlaceChecker<'_> {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at.is_multiple_of(8) && at < self.cursor, "what is looked at was claimed");
-        // SAFETY: by the contract of `Image`, `at` lies in an image or block that was given, and `block` and `whole` give
+        // SAFETY: by the contract of `InPlaceImage`, `at` lies in an image or block that was given, and `block` and `unpack_record` give
         // what ends before the cursor, which is never behind the end of the words.
         unsafe { *self.words.get_unchecked(at / 8) }
     }
@@ -136,11 +136,11 @@ impl Fits<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn images<T: Image>(&mut self, at: usize, count: u64) -> bool {
+    pub(crate) fn images<T: InPlaceImage>(&mut self, at: usize, count: u64) -> bool {
         match self.block(at, count, T::SIZE) {
             None => false,
             Some(first) => {
-                T::IS_FLAT || first == 0 || (0..count as usize).all(|it| T::fits(first + it * T::SIZE, self))
+                T::IS_FLAT || first == 0 || (0..count as usize).all(|it| T::check_at(first + it * T::SIZE, self))
             }
         }
     }
@@ -152,22 +152,22 @@ fn number<const WIDTH: usize>(word: u64, at: usize) -> u64 {
 }
 
 /// A record that fits, on its way to C memory.
-pub(crate) struct Placer<'a, H: ?Sized> {
+pub(crate) struct InPlaceWriter<'a, H: ?Sized> {
     base: *mut u8,
     handles: &'a H,
 }
 
-impl<H: Handles + ?Sized> Placer<'_, H> {
+impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
     #[inline(always)]
     fn read(&self, at: usize) -> u64 {
-        // SAFETY: `whole` makes a placer once `fits` gave true. By the contract of `Image` that asked for this place, too,
-        // which `Fits` gives only if it lies in the record; the record is made of words, and `at` a multiple of eight.
+        // SAFETY: `unpack_record` makes a placer once `fits` gave true. By the contract of `InPlaceImage` that asked for this place, too,
+        // which `InPlaceChecker` gives only if it lies in the record; the record is made of words, and `at` a multiple of eight.
         unsafe { self.base.add(at).cast::<u64>().read() }
     }
 
     #[inline(always)]
     fn write(&mut self, at: usize, value: u64) {
-        // SAFETY: by the contract of `Image`, `fits` asked for this place, which therefore lies in the record. `whole` has
+        // SAFETY: by the contract of `InPlaceImage`, `fits` asked for this place, which therefore lies in the record. `unpack_record` has
         // the record mutably, and looks at it through the placer alone.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
@@ -179,7 +179,7 @@ impl<H: Handles + ?Sized> Placer<'_, H> {
 
     /// Handles of here for so many ids.
     #[inline(always)]
-    pub(crate) fn here(&mut self, at: usize, count: usize, ty: HandleType) {
+    pub(crate) fn translate_handles(&mut self, at: usize, count: usize, ty: HandleType) {
         for it in 0..count {
             let at = at + it * 8;
             let id = ObjectId::checked(self.read(at), ty).unwrap_or(ObjectId::NULL);
@@ -197,8 +197,8 @@ impl<H: Handles + ?Sized> Placer<'_, H> {
         if slot == 0 {
             return None;
         }
-        let is_offset = slot >= HEAD_SIZE;
-        let address = if is_offset { (self.base.expose_provenance() + slot) as u64 } else { somewhere() };
+        let is_offset = slot >= HEADER_SIZE;
+        let address = if is_offset { (self.base.expose_provenance() + slot) as u64 } else { opaque_address() };
         self.write(at, address);
         is_offset.then_some(slot)
     }
@@ -206,14 +206,14 @@ impl<H: Handles + ?Sized> Placer<'_, H> {
     #[inline(always)]
     pub(crate) fn handles(&mut self, at: usize, count: u64, ty: HandleType) {
         if let Some(first) = self.pointer(at) {
-            self.here(first, count as usize, ty);
+            self.translate_handles(first, count as usize, ty);
         }
     }
 
     #[inline(always)]
-    pub(crate) fn images<T: Image>(&mut self, at: usize, count: u64) {
+    pub(crate) fn images<T: InPlaceImage>(&mut self, at: usize, count: u64) {
         if let Some(first) = self.pointer(at).filter(|_| !T::IS_FLAT) {
-            (0..count as usize).for_each(|it| T::place(first + it * T::SIZE, self));
+            (0..count as usize).for_each(|it| T::unpack_at(first + it * T::SIZE, self));
         }
     }
 }

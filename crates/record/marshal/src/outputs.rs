@@ -1,7 +1,7 @@
 //! The image of a call's result and outputs, gathered from its parameters after it returned.
 
 use lavascope_abi::desc::{CommandDesc, Field, Place, ResultKind, Source, Written};
-use lavascope_record::memory::Memory;
+use lavascope_record::memory::ReadableMemory;
 
 use crate::c_memory::CMemory;
 

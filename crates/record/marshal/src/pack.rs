@@ -6,20 +6,20 @@
 use lavascope_abi::desc::{Access, Blob, Case, Layout, Pointer, Read, Span, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
-use lavascope_record::facts::Facts;
-use lavascope_record::memory::Memory;
-use lavascope_record::record::{Kind, Remarks};
-use lavascope_record::rules::{self, Verdict};
+use lavascope_record::facts::PackContext;
+use lavascope_record::memory::ReadableMemory;
+use lavascope_record::record::{RecordPhase, Omissions};
+use lavascope_record::rules::{self, PointerUse};
 use lavascope_record::template;
 use lavascope_record::walk::{
-    CHAIN_MAX, DEPTH_MAX, Frame, LOADER_LINKS, Pass, Way, ignores_addresses, uses_host_addresses, way,
+    CHAIN_MAX, DEPTH_MAX, StructFrame, LOADER_LINKS, WalkPass, PointerAction, ignores_addresses, uses_host_addresses, pointer_action,
 };
 
 use crate::c_memory::CMemory;
-use crate::stream::Stream;
+use crate::stream::RecordBuffer;
 
 /// The names of objects.
-pub trait Ids {
+pub trait IdResolver {
     /// The id of a handle that is not null; [`ObjectId::unknown`] for one that nobody created.
     /// `access` tells whether the call has the object to itself.
     fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId;
@@ -27,31 +27,31 @@ pub trait Ids {
 
 /// A pointer that is read under a condition, met while packing.
 #[derive(Clone, Copy)]
-pub struct Conditional {
+pub struct ConditionalPointer {
     /// Where the pointer lies.
     pub address: u64,
     pub owner: &'static Layout,
-    pub verdict: Verdict,
+    pub pointer_use: PointerUse,
 }
 
 /// Makes records of calls. One per call, on the application's thread.
 pub struct Packer<'a, I: ?Sized, F: ?Sized> {
     pub ids: &'a I,
-    pub facts: &'a F,
+    pub context: &'a F,
     /// The pointers that were ignored or followed under a condition, where somebody wants to know.
-    pub conditional: Option<Vec<Conditional>>,
+    pub conditional: Option<Vec<ConditionalPointer>>,
     memory: CMemory,
-    remarks: Remarks,
+    omissions: Omissions,
     /// The command whose parameters or outputs are packed.
     item: &'static str,
 }
 
-impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
+impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     pub fn new(ids: &'a I, facts: &'a F) -> Self {
         // SAFETY: it stays in the packer, which gives it to the rules in `pack` and what that calls; the functions that lead
         // there are unsafe and demand an image whose pointers are valid.
         let memory = unsafe { CMemory::of_this_process() };
-        Packer { ids, facts, conditional: None, memory, remarks: Remarks::default(), item: "" }
+        Packer { ids, context: facts, conditional: None, memory, omissions: Omissions::default(), item: "" }
     }
 
     /// Packs the parameters at `image` before the driver sees the call.
@@ -63,14 +63,14 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     /// objects of the call must be so.
     pub unsafe fn enter<'s>(
         &mut self,
-        stream: &'s mut Stream,
+        stream: &'s mut RecordBuffer,
         command: Command,
         image: *const u8,
         call: u64,
     ) -> &'s [u64] {
         // SAFETY: by the contract the image is of these parameters, with pointers that are valid for what is read.
-        unsafe { self.pack(stream, command.desc().parameters, Pass::Enter, image) };
-        stream.end(command, Kind::Enter, call, self.remarks)
+        unsafe { self.pack(stream, command.desc().parameters, WalkPass::Enter, image) };
+        stream.end(command, RecordPhase::Enter, call, self.omissions)
     }
 
     /// Packs the outputs at `image`, as `outputs_image` gives them; none for a command without any.
@@ -81,24 +81,24 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     /// command has written, until this returns.
     pub unsafe fn leave<'s>(
         &mut self,
-        stream: &'s mut Stream,
+        stream: &'s mut RecordBuffer,
         command: Command,
         image: *const u8,
         call: u64,
     ) -> Option<&'s [u64]> {
         // SAFETY: by the contract the image is of these outputs, with pointers that are valid for what was written.
-        unsafe { self.pack(stream, command.desc().outputs?.layout, Pass::Leave, image) };
-        Some(stream.end(command, Kind::Leave, call, self.remarks))
+        unsafe { self.pack(stream, command.desc().outputs?.layout, WalkPass::Leave, image) };
+        Some(stream.end(command, RecordPhase::Leave, call, self.omissions))
     }
 
     /// # Safety
     ///
     /// `image` must be of this layout, and its pointers valid for what the pass follows, by the tables.
-    unsafe fn pack(&mut self, stream: &mut Stream, layout: &'static Layout, pass: Pass, image: *const u8) {
-        self.remarks = Remarks::default();
+    unsafe fn pack(&mut self, stream: &mut RecordBuffer, layout: &'static Layout, pass: WalkPass, image: *const u8) {
+        self.omissions = Omissions::default();
         self.item = layout.name;
         stream.begin();
-        let root = Frame::root(layout, image.expose_provenance() as u64);
+        let root = StructFrame::root(layout, image.expose_provenance() as u64);
         let at = stream.claim(layout.size as usize);
         self.copy(stream, at, root.base, layout.size as usize);
         self.structure(stream, &root, at, pass);
@@ -109,19 +109,19 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     /// # Safety
     ///
     /// `image` must be of this layout, and its pointers valid as the valid usage of the structure demands.
-    pub unsafe fn structure_alone<'s>(
+    pub unsafe fn pack_structure<'s>(
         &mut self,
-        stream: &'s mut Stream,
+        stream: &'s mut RecordBuffer,
         layout: &'static Layout,
-        pass: Pass,
+        pass: WalkPass,
         image: *const u8,
-    ) -> (&'s [u64], Remarks) {
+    ) -> (&'s [u64], Omissions) {
         // SAFETY: by the contract the image is of this layout, with valid pointers.
         unsafe { self.pack(stream, layout, pass, image) };
-        (stream.last(), self.remarks)
+        (stream.last_record(), self.omissions)
     }
 
-    fn copy(&self, stream: &mut Stream, at: usize, from: u64, size: usize) {
+    fn copy(&self, stream: &mut RecordBuffer, at: usize, from: u64, size: usize) {
         let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
         // SAFETY: everything here claims a block before it copies into it, and `at` and `size` are those of the block or of a
         // span of the structure that lies there, which the tables give.
@@ -132,8 +132,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     /// The bytes are there already; this does what is left to do with them.
-    fn structure(&mut self, stream: &mut Stream, frame: &Frame<'_>, at: usize, pass: Pass) {
-        if pass == Pass::Skeleton {
+    fn structure(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, at: usize, pass: WalkPass) {
+        if pass == WalkPass::Skeleton {
             // SAFETY: the structure was copied to `at`, into a block that was claimed for it.
             unsafe { stream.zero(at, frame.layout.size as usize) };
             for it in frame.layout.keep {
@@ -146,7 +146,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         }
     }
 
-    fn gaps(&self, stream: &mut Stream, at: usize, gaps: &[Span]) {
+    fn gaps(&self, stream: &mut RecordBuffer, at: usize, gaps: &[Span]) {
         for gap in gaps {
             // SAFETY: a gap lies in its structure, by the tables, and that in a block that was claimed for it.
             unsafe { stream.zero(at + gap.at as usize, gap.size as usize) };
@@ -154,16 +154,16 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     /// `at` is where the structure lies in the record.
-    fn work(&mut self, stream: &mut Stream, frame: &Frame<'_>, at: usize, work: &Work, pass: Pass) {
+    fn work(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, at: usize, work: &Work, pass: WalkPass) {
         let from = frame.base + u64::from(work.at());
         let to = at + work.at() as usize;
         match work {
             Work::Chain { .. } => self.chain(stream, frame, from, to, pass),
             Work::Pointer { pointer, .. } => self.pointer(stream, frame, from, to, pointer, pass, 0),
-            _ if pass == Pass::Skeleton => {}
+            _ if pass == WalkPass::Skeleton => {}
             Work::Handles { count, ty, access, .. } => self.handles(stream, to, *count as usize, *ty, *access),
             Work::TypedHandle { ty, numbering, access, .. } => {
-                let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
+                let number = self.memory.read_field(frame.base, *ty).unwrap_or(0) as i32;
                 match handle_type(number, *numbering) {
                     Some(ty) => self.handles(stream, to, 1, ty, *access),
                     None => opaque(stream, to),
@@ -172,12 +172,12 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
             Work::Opaque { .. } => opaque(stream, to),
             Work::Text { size, .. } => self.fixed_text(stream, to, *size as usize),
             Work::Select { union, selector, cases } => {
-                let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
+                let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 self.select(stream, frame, at, *union, case, pass);
             }
             Work::Tail { array, element, count } => {
-                let used = rules::tail(&self.memory, frame, *array, *element, *count) as usize;
+                let used = rules::used_tail_size(&self.memory, frame, *array, *element, *count) as usize;
                 // SAFETY: `used` is at most the size of the array, a field of the structure in the block that was claimed.
                 unsafe { stream.zero(to + used, array.size as usize - used) };
             }
@@ -187,12 +187,12 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn select(
         &mut self,
-        stream: &mut Stream,
-        frame: &Frame<'_>,
+        stream: &mut RecordBuffer,
+        frame: &StructFrame<'_>,
         at: usize,
         union: Span,
         case: Option<&Case>,
-        pass: Pass,
+        pass: WalkPass,
     ) {
         let used = case.map_or(0, |it| it.size as usize);
         // SAFETY: a case is not larger than its union, by the tables, and that lies in a block that was claimed for it.
@@ -204,19 +204,19 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         }
     }
 
-    fn device_or_host(&mut self, stream: &mut Stream, to: usize) {
+    fn device_or_host(&mut self, stream: &mut RecordBuffer, to: usize) {
         if ignores_addresses(self.item) {
             // Not looked at, but for whether there is a transform.
             opaque(stream, to);
         } else if uses_host_addresses(self.item) {
             opaque(stream, to);
             if stream.word(to) != 0 {
-                self.remarks.add(Remarks::CONTENTS_MISSING);
+                self.omissions.add(Omissions::CONTENTS_MISSING);
             }
         }
     }
 
-    fn handles(&mut self, stream: &mut Stream, to: usize, count: usize, ty: HandleType, access: Access) {
+    fn handles(&mut self, stream: &mut RecordBuffer, to: usize, count: usize, ty: HandleType, access: Access) {
         for it in 0..count {
             let handle = stream.word(to + it * 8);
             stream.write_word(to + it * 8, self.id(ty, handle, access));
@@ -228,14 +228,14 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     /// What lies behind a text's end is not the call's.
-    fn fixed_text(&self, stream: &mut Stream, to: usize, size: usize) {
+    fn fixed_text(&self, stream: &mut RecordBuffer, to: usize, size: usize) {
         // SAFETY: a text of fixed size is a field, by the tables, of a structure for which a block was claimed.
         let bytes = unsafe { stream.bytes(to, size) };
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(size);
         bytes[end..].fill(0);
     }
 
-    fn chain(&mut self, stream: &mut Stream, frame: &Frame<'_>, from: u64, to: usize, pass: Pass) {
+    fn chain(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, from: u64, to: usize, pass: WalkPass) {
         const NEXT_AT: u64 = 8;
         let (mut from, mut to) = (from, to);
         for _ in 0..CHAIN_MAX {
@@ -249,7 +249,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
             to = offset + NEXT_AT as usize;
         }
         stream.write_word(to, 0);
-        self.remarks.add(Remarks::CUT);
+        self.omissions.add(Omissions::TRUNCATED);
     }
 
     /// The next structure of a chain, past the loader's own links.
@@ -266,22 +266,22 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     /// One structure of a chain; its own chain is the caller's to go on with. Zero if it had to be cut.
-    fn chained(&mut self, stream: &mut Stream, frame: &Frame<'_>, base: u64, pass: Pass) -> usize {
+    fn chained(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, base: u64, pass: WalkPass) -> usize {
         const NEXT_AT: u32 = 8;
         let s_type = self.memory.u32(base).unwrap_or(0) as i32;
         let Some(layout) = structure_by_type(s_type) else {
-            self.remarks.add(Remarks::UNKNOWN_STRUCTURES);
+            self.omissions.add(Omissions::UNKNOWN_STRUCTURES);
             let at = stream.claim(16);
             stream.write_word(at, u64::from(s_type as u32));
             return at;
         };
         let inner = frame.child(layout, base, 0);
         if inner.depth > DEPTH_MAX {
-            self.remarks.add(Remarks::CUT);
+            self.omissions.add(Omissions::TRUNCATED);
             return 0;
         }
         let at = stream.claim(layout.size as usize);
-        if pass == Pass::Skeleton {
+        if pass == WalkPass::Skeleton {
             for it in layout.keep {
                 self.copy(stream, at + it.at as usize, base + u64::from(it.at), it.size as usize);
             }
@@ -298,35 +298,35 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     #[expect(clippy::too_many_arguments, reason = "a pointer has two places and four circumstances")]
     fn pointer(
         &mut self,
-        stream: &mut Stream,
-        frame: &Frame<'_>,
+        stream: &mut RecordBuffer,
+        frame: &StructFrame<'_>,
         from: u64,
         to: usize,
         pointer: &Pointer,
-        pass: Pass,
+        pass: WalkPass,
         element: u64,
     ) {
         let Some(target) = self.memory.follow(from) else { return stream.write_word(to, 0) };
-        let way = way(pointer, pass);
-        if way == Way::Drop {
+        let way = pointer_action(pointer, pass);
+        if way == PointerAction::Drop {
             return stream.write_word(to, 0);
         }
-        let verdict = rules::verdict(&self.memory, self.facts, frame, pointer.read);
+        let verdict = rules::pointer_use(&self.memory, self.context, frame, pointer.read);
         if let Some(conditional) = self.conditional.as_mut().filter(|_| pointer.read != Read::Always) {
-            conditional.push(Conditional { address: from, owner: frame.layout, verdict });
+            conditional.push(ConditionalPointer { address: from, owner: frame.layout, pointer_use: verdict });
         }
         match verdict {
-            Verdict::Read => {}
-            Verdict::Ignored => return stream.write_word(to, 0),
-            Verdict::Unknown => {
+            PointerUse::Read => {}
+            PointerUse::Ignored => return stream.write_word(to, 0),
+            PointerUse::Unknown => {
                 let mark = self.missing();
                 return stream.write_word(to, mark);
             }
         }
         let slot = match way {
-            Way::Mark => Ptr::<u8>::PRESENT.0,
-            Way::Drop => 0,
-            Way::Follow(pass) => self.target(stream, frame, target, pointer, pass, element),
+            PointerAction::Mark => Ptr::<u8>::PRESENT.0,
+            PointerAction::Drop => 0,
+            PointerAction::Follow(pass) => self.target(stream, frame, target, pointer, pass, element),
         };
         stream.write_word(to, slot);
     }
@@ -334,11 +334,11 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     /// What goes into the pointer's slot, after its target was packed.
     fn target(
         &mut self,
-        stream: &mut Stream,
-        frame: &Frame<'_>,
+        stream: &mut RecordBuffer,
+        frame: &StructFrame<'_>,
         from: u64,
         pointer: &Pointer,
-        pass: Pass,
+        pass: WalkPass,
         element: u64,
     ) -> u64 {
         match &pointer.to {
@@ -355,11 +355,11 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
             return Ptr::<u8>::EMPTY.0;
         }
         if frame.depth >= DEPTH_MAX {
-            self.remarks.add(Remarks::CUT);
+            self.omissions.add(Omissions::TRUNCATED);
             return 0;
         }
         let size = target_size(&pointer.to) as usize;
-        let stride = pointer.stride.and_then(|it| self.memory.at(frame.base, it)).unwrap_or(size as u64);
+        let stride = pointer.stride.and_then(|it| self.memory.read_field(frame.base, it)).unwrap_or(size as u64);
         let first = stream.claim(count as usize * size);
         if stride == size as u64 {
             self.copy(stream, first, from, count as usize * size);
@@ -375,20 +375,20 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     #[expect(clippy::too_many_arguments, reason = "an array has two places and four circumstances")]
     fn elements(
         &mut self,
-        stream: &mut Stream,
-        frame: &Frame<'_>,
+        stream: &mut RecordBuffer,
+        frame: &StructFrame<'_>,
         from: u64,
         first: usize,
         pointer: &Pointer,
         (count, stride): (u64, u64),
-        pass: Pass,
+        pass: WalkPass,
     ) {
         match &pointer.to {
             Target::Values(_) => {}
             Target::Handle(ty) => self.handles(stream, first, count as usize, *ty, pointer.access),
             Target::Opaque => (0..count as usize).for_each(|it| opaque(stream, first + it * 8)),
             Target::Struct(layout) => {
-                if layout.work.is_empty() && layout.gaps.is_empty() && pass != Pass::Skeleton {
+                if layout.work.is_empty() && layout.gaps.is_empty() && pass != WalkPass::Skeleton {
                     return;
                 }
                 for index in 0..count {
@@ -408,11 +408,11 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     fn missing(&mut self) -> u64 {
-        self.remarks.add(Remarks::CONTENTS_MISSING);
+        self.omissions.add(Omissions::CONTENTS_MISSING);
         Ptr::<u8>::PRESENT.0
     }
 
-    fn text(&mut self, stream: &mut Stream, from: u64) -> u64 {
+    fn text(&mut self, stream: &mut RecordBuffer, from: u64) -> u64 {
         let text = std::ptr::with_exposed_provenance::<std::ffi::c_char>(from as usize);
         // SAFETY: by the contract of `pack` the pointers are valid, and the valid usage of each text that the tables name is
         // to be a null-terminated UTF-8 string.
@@ -422,8 +422,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         at as u64
     }
 
-    fn blob(&mut self, stream: &mut Stream, frame: &Frame<'_>, from: u64, kind: Blob) -> u64 {
-        let Some(size) = self.facts.blob_size(kind, frame) else { return self.missing() };
+    fn blob(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, from: u64, kind: Blob) -> u64 {
+        let Some(size) = self.context.blob_size(kind, frame) else { return self.missing() };
         let at = stream.claim(8);
         stream.write_word(at, u64::from(size));
         let data = stream.claim(size as usize);
@@ -431,7 +431,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         at as u64
     }
 
-    fn any_structure(&mut self, stream: &mut Stream, frame: &Frame<'_>, from: u64, pass: Pass) -> u64 {
+    fn any_structure(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, from: u64, pass: WalkPass) -> u64 {
         let at = self.chained(stream, frame, from, pass);
         if at != 0 {
             self.chain(stream, frame, from + 8, at + 8, pass);
@@ -439,9 +439,9 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         at as u64
     }
 
-    fn template(&mut self, stream: &mut Stream, frame: &Frame<'_>, from: u64) -> u64 {
+    fn template(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, from: u64) -> u64 {
         let template = frame.field("descriptorUpdateTemplate").and_then(|at| self.memory.read(at, 8));
-        let Some(entries) = template.and_then(|it| self.facts.template(it)) else { return self.missing() };
+        let Some(entries) = template.and_then(|it| self.context.template(it)) else { return self.missing() };
         let at = stream.claim(8);
         stream.write_word(at, entries.len() as u64);
         let list = stream.claim(entries.len() * template::ENTRY_SIZE as usize);
@@ -458,34 +458,34 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn template_entry(
         &mut self,
-        stream: &mut Stream,
-        frame: &Frame<'_>,
+        stream: &mut RecordBuffer,
+        frame: &StructFrame<'_>,
         from: u64,
         entry: &lavascope_abi::DescriptorUpdateTemplateEntry,
     ) {
-        let Some(element) = template::element(entry.descriptor_type) else { return };
+        let Some(element) = template::element_of(entry.descriptor_type) else { return };
         let (size, count) = (element.size() as usize, entry.descriptor_count as usize);
         let first = stream.claim(size * count);
         let base = from + entry.offset;
-        if let template::Element::Bytes = element {
+        if let template::TemplateElement::Bytes = element {
             return self.copy(stream, first, base, count);
         }
         for index in 0..count {
             let (from, to) = (base + index as u64 * entry.stride, first + index * size);
             self.copy(stream, to, from, size);
             match element {
-                template::Element::Struct(layout) => {
-                    self.structure(stream, &frame.child(layout, from, index as u64), to, Pass::Enter);
+                template::TemplateElement::Struct(layout) => {
+                    self.structure(stream, &frame.child(layout, from, index as u64), to, WalkPass::Enter);
                 }
-                template::Element::Handle(ty) => self.handles(stream, to, 1, ty, Access::Shared),
-                template::Element::Number | template::Element::Bytes => {}
+                template::TemplateElement::Handle(ty) => self.handles(stream, to, 1, ty, Access::Shared),
+                template::TemplateElement::Number | template::TemplateElement::Bytes => {}
             }
         }
     }
 }
 
 /// An address becomes a mark.
-fn opaque(stream: &mut Stream, to: usize) {
+fn opaque(stream: &mut RecordBuffer, to: usize) {
     let mark = if stream.word(to) == 0 { 0 } else { Ptr::<u8>::PRESENT.0 };
     stream.write_word(to, mark);
 }

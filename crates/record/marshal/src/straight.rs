@@ -8,10 +8,10 @@
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};
-use lavascope_record::record::{CALL_MAX, HEAD_SIZE};
+use lavascope_record::record::{CALL_MAX, HEADER_SIZE};
 
-use crate::pack::Ids;
-use crate::stream::Stream;
+use crate::pack::IdResolver;
+use crate::stream::RecordBuffer;
 
 pub use crate::generated::*;
 
@@ -19,9 +19,9 @@ pub use crate::generated::*;
 ///
 /// # Safety
 ///
-/// `WORDS` is the size in words, rounded up. `finish` appends exactly the blocks that `behind` counts, and else writes into
+/// `WORDS` is the size in words, rounded up. `finish_copy` appends exactly the blocks that `trailing_words` counts, and else writes into
 /// the copy of `it` alone, at multiples of eight where it writes words.
-pub(crate) unsafe trait Block: Pod {
+pub(crate) unsafe trait FastPack: Pod {
     const WORDS: usize;
     /// Whether its bytes are all there is to it.
     const IS_FLAT: bool;
@@ -33,7 +33,7 @@ pub(crate) unsafe trait Block: Pod {
     /// Every pointer of `it` is null or leads to as many elements as the field says that counts them, and so do the
     /// pointers of those elements.
     #[inline(always)]
-    unsafe fn behind(_it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(_it: &Self) -> Option<usize> {
         Some(0)
     }
 
@@ -41,15 +41,15 @@ pub(crate) unsafe trait Block: Pod {
     ///
     /// # Safety
     ///
-    /// `it` keeps the contract of [`Block::behind`], which gave a number. The copy lies at `at`, a multiple of the
+    /// `it` keeps the contract of [`FastPack::trailing_words`], which gave a number. The copy lies at `at`, a multiple of the
     /// alignment, in the record being stored, which has room for so many words at its cursor.
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, _at: usize, _lines: &mut Lines<'_, I>) {}
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(_it: &Self, _at: usize, _lines: &mut RecordWriter<'_, I>) {}
 }
 
 /// Words of an array of bytes.
 #[inline(always)]
-pub(crate) fn bytes(address: u64, size: usize) -> usize {
+pub(crate) fn byte_words(address: u64, size: usize) -> usize {
     if address == 0 { 0 } else { size.div_ceil(8) }
 }
 
@@ -57,9 +57,9 @@ pub(crate) fn bytes(address: u64, size: usize) -> usize {
 ///
 /// # Safety
 ///
-/// `first` is null or leads to `count` elements, each of which keeps the contract of [`Block::behind`].
+/// `first` is null or leads to `count` elements, each of which keeps the contract of [`FastPack::trailing_words`].
 #[inline(always)]
-pub(crate) unsafe fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usize> {
+pub(crate) unsafe fn array_words<T: FastPack>(first: Ptr<T>, count: usize) -> Option<usize> {
     if first.is_null() {
         return Some(0);
     }
@@ -68,8 +68,8 @@ pub(crate) unsafe fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usiz
         for index in 0..count {
             // SAFETY: `first` is not null, so by the contract it leads to `count` elements, and `index` is less.
             let it = unsafe { &*first.as_ptr().add(index) };
-            // SAFETY: by the contract each element keeps that of `behind`.
-            words += unsafe { T::behind(it) }?;
+            // SAFETY: by the contract each element keeps that of `trailing_words`.
+            words += unsafe { T::trailing_words(it) }?;
         }
     }
     Some(words)
@@ -79,8 +79,8 @@ pub(crate) unsafe fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usiz
 ///
 /// # Safety
 ///
-/// What [`Space::claim`] gives must lead to room for so many words that nobody else uses until the next call on the space.
-pub unsafe trait Space {
+/// What [`RecordSpace::claim`] gives must lead to room for so many words that nobody else uses until the next call on the space.
+pub unsafe trait RecordSpace {
     /// Room for a record of so many words, which the caller writes.
     fn claim(&mut self, words: usize) -> *mut u64;
 
@@ -89,62 +89,62 @@ pub unsafe trait Space {
     /// # Safety
     ///
     /// `words` must be what was claimed last, and every word of it written.
-    unsafe fn written(&mut self, words: usize) -> &[u64];
+    unsafe fn commit(&mut self, words: usize) -> &[u64];
 }
 
 // SAFETY: `claim_record` reserves room for so many words behind the last one, and a stream is one thread's at a time.
-unsafe impl Space for Stream {
+unsafe impl RecordSpace for RecordBuffer {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {
         self.claim_record(words)
     }
 
     #[inline(always)]
-    unsafe fn written(&mut self, words: usize) -> &[u64] {
+    unsafe fn commit(&mut self, words: usize) -> &[u64] {
         // SAFETY: `claim` is `claim_record`, so by the contract that one was asked for `words`, and they are written.
         unsafe { self.commit_record(words) }
     }
 }
 
 /// A record being stored.
-pub(crate) struct Lines<'a, I: ?Sized> {
+pub(crate) struct RecordWriter<'a, I: ?Sized> {
     base: *mut u8,
     /// Where the next block goes, in bytes.
     cursor: usize,
     ids: &'a I,
 }
 
-impl<I: Ids + ?Sized> Lines<'_, I> {
+impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     /// Stores the record of a call with these parameters.
     ///
     /// # Safety
     ///
-    /// `it` keeps the contract of [`Block::behind`].
+    /// `it` keeps the contract of [`FastPack::trailing_words`].
     #[inline(always)]
-    pub(crate) unsafe fn record<'s, S: Space, T: Block>(
+    pub(crate) unsafe fn write_record<'s, S: RecordSpace, T: FastPack>(
         space: &'s mut S,
         ids: &I,
         command: Command,
         call: u64,
         it: &T,
     ) -> Option<&'s [u64]> {
-        // SAFETY: `it` keeps the contract of `behind`, by that of this function.
-        let words = HEAD_SIZE / 8 + T::WORDS + unsafe { T::behind(it) }?;
+        // SAFETY: `it` keeps the contract of `trailing_words`, by that of this function.
+        let words = HEADER_SIZE / 8 + T::WORDS + unsafe { T::trailing_words(it) }?;
         let base = space.claim(words).cast::<u8>();
-        let mut lines = Lines { base, cursor: HEAD_SIZE + T::WORDS * 8, ids };
-        // SAFETY: the head is the first two words of the record, which `Space` gave room for.
+        let mut lines = RecordWriter { base, cursor: HEADER_SIZE + T::WORDS * 8, ids };
+        // SAFETY: the head is the first two words of the record, which `RecordSpace` gave room for.
         unsafe { lines.word(0, words as u64 | (command as u64) << 32) };
         // SAFETY: the second word of the head.
         unsafe { lines.word(8, call & CALL_MAX) };
-        // SAFETY: `Space` gave room for the head, `WORDS` words of parameters, which `Block` says is their size, and more;
+        // SAFETY: `RecordSpace` gave room for the head, `WORDS` words of parameters, which `FastPack` says is their size, and more;
         // nobody else has that, so it is apart from `it`.
-        unsafe { std::ptr::copy_nonoverlapping(it, base.add(HEAD_SIZE).cast::<T>(), 1) };
-        // SAFETY: `behind` counted what comes behind the copy at `HEAD_SIZE`, and the record has room for it at the cursor.
-        unsafe { T::finish(it, HEAD_SIZE, &mut lines) };
+        unsafe { std::ptr::copy_nonoverlapping(it, base.add(HEADER_SIZE).cast::<T>(), 1) };
+        // SAFETY: `trailing_words` counted what comes behind the copy at `HEADER_SIZE`, and the record has room for it at the cursor.
+        unsafe { T::finish_copy(it, HEADER_SIZE, &mut lines) };
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
-        // SAFETY: `words` were claimed. Head and parameters are written, and `finish` writes the blocks that `behind`
-        // counted, as `Block` demands.
-        Some(unsafe { space.written(words) })
+        // SAFETY: `words` were claimed. Head and parameters are written, and `finish_copy` writes the blocks that `trailing_words`
+        // counted, as `FastPack` demands.
+        Some(unsafe { space.commit(words) })
     }
 
     /// # Safety
@@ -152,7 +152,7 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
     /// A word of the record begins at `at`, a multiple of eight.
     #[inline(always)]
     pub(crate) unsafe fn word(&mut self, at: usize, value: u64) {
-        // SAFETY: the word is in the record, which `Space` gave room for, by the contract.
+        // SAFETY: the word is in the record, which `RecordSpace` gave room for, by the contract.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
 
@@ -170,13 +170,13 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
     /// The bytes are in the record.
     #[inline(always)]
     pub(crate) unsafe fn zero(&mut self, at: usize, size: usize) {
-        // SAFETY: the bytes are in the record, which `Space` gave room for, by the contract.
+        // SAFETY: the bytes are in the record, which `RecordSpace` gave room for, by the contract.
         unsafe { self.base.add(at).write_bytes(0, size) };
     }
 
     /// # Safety
     ///
-    /// As for [`Lines::word`].
+    /// As for [`RecordWriter::word`].
     #[inline(always)]
     pub(crate) unsafe fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: Access) {
         let id = if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() };
@@ -217,7 +217,7 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
 
     /// # Safety
     ///
-    /// As for [`Lines::slot`].
+    /// As for [`RecordWriter::slot`].
     #[inline(always)]
     pub(crate) unsafe fn values(&mut self, at: usize, address: u64, size: usize) {
         // SAFETY: `slot` asks for what this function asks for, of the same three numbers.
@@ -226,7 +226,7 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
 
     /// # Safety
     ///
-    /// As for [`Lines::slot`], of `count` handles.
+    /// As for [`RecordWriter::slot`], of `count` handles.
     #[inline(always)]
     pub(crate) unsafe fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: Access) {
         // SAFETY: by the contract `address` leads to `count` handles, of eight bytes each, and there is room for them.
@@ -241,10 +241,10 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
 
     /// # Safety
     ///
-    /// As for [`Lines::slot`], of `count` elements that keep the contract of [`Block::behind`], with room for what is
+    /// As for [`RecordWriter::slot`], of `count` elements that keep the contract of [`FastPack::trailing_words`], with room for what is
     /// behind them, too.
     #[inline(always)]
-    pub(crate) unsafe fn blocks<T: Block>(&mut self, at: usize, first: Ptr<T>, count: usize) {
+    pub(crate) unsafe fn blocks<T: FastPack>(&mut self, at: usize, first: Ptr<T>, count: usize) {
         // SAFETY: by the contract `first` leads to `count` elements, and there is room for them.
         let Some(block) = (unsafe { self.slot(at, first.0, count * size_of::<T>()) }) else { return };
         if T::IS_FLAT {
@@ -253,9 +253,9 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
         for index in 0..count {
             // SAFETY: `slot` gave a block, so `first` is not null; by the contract it leads to `count` elements.
             let it = unsafe { &*first.as_ptr().add(index) };
-            // SAFETY: the element keeps the contract of `behind`. `slot` copied it to here, and the record has room for
+            // SAFETY: the element keeps the contract of `trailing_words`. `slot` copied it to here, and the record has room for
             // what is behind it.
-            unsafe { T::finish(it, block + index * size_of::<T>(), self) };
+            unsafe { T::finish_copy(it, block + index * size_of::<T>(), self) };
         }
     }
 }

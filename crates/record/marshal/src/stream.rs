@@ -1,19 +1,19 @@
 //! Words that records are written into, one behind the other.
 
 use lavascope_abi::Command;
-use lavascope_record::record::{HEAD_SIZE, Head, Kind, Remarks, TOUCHES_SHIFT};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase, Omissions, ORDER_EDGES_SHIFT};
 
 /// A growing run of records.
 #[derive(Default)]
-pub struct Stream {
+pub struct RecordBuffer {
     words: Vec<u64>,
     /// Where the record being written begins.
     start: usize,
 }
 
-impl Stream {
-    pub fn with_capacity(words: usize) -> Stream {
-        Stream { words: Vec::with_capacity(words), start: 0 }
+impl RecordBuffer {
+    pub fn with_capacity(words: usize) -> RecordBuffer {
+        RecordBuffer { words: Vec::with_capacity(words), start: 0 }
     }
 
     pub fn words(&self) -> &[u64] {
@@ -22,16 +22,16 @@ impl Stream {
 
     /// Writes touches behind the record that was made last, and gives it whole.
     #[inline(always)]
-    pub fn add_touches(&mut self, touches: &[u64]) -> &[u64] {
+    pub fn add_order_edges(&mut self, touches: &[u64]) -> &[u64] {
         if !touches.is_empty() {
-            self.words[self.start + 1] += (touches.len() as u64) << TOUCHES_SHIFT;
+            self.words[self.start + 1] += (touches.len() as u64) << ORDER_EDGES_SHIFT;
             self.words.extend_from_slice(touches);
         }
-        self.last()
+        self.last_record()
     }
 
     /// A record that was made elsewhere.
-    pub fn take(&mut self, record: &[u64]) {
+    pub fn append(&mut self, record: &[u64]) {
         self.start = self.words.len();
         self.words.extend_from_slice(record);
     }
@@ -46,7 +46,7 @@ impl Stream {
     /// Begins a record and claims the space of its head.
     pub(crate) fn begin(&mut self) {
         self.start = self.words.len();
-        self.words.extend_from_slice(&[0; HEAD_SIZE / 8]);
+        self.words.extend_from_slice(&[0; HEADER_SIZE / 8]);
     }
 
     /// Claims a zeroed block of `size` bytes, and gives its offset in the record.
@@ -78,22 +78,22 @@ impl Stream {
 
     /// # Safety
     ///
-    /// As for [`Stream::bytes`].
+    /// As for [`RecordBuffer::bytes`].
     pub(crate) unsafe fn zero(&mut self, offset: usize, size: usize) {
         // SAFETY: the bytes were claimed, by the contract.
         unsafe { self.bytes(offset, size) }.fill(0);
     }
 
     /// Ends the record: writes its head, and gives its words.
-    pub(crate) fn end(&mut self, command: Command, kind: Kind, call: u64, remarks: Remarks) -> &[u64] {
+    pub(crate) fn end(&mut self, command: Command, kind: RecordPhase, call: u64, remarks: Omissions) -> &[u64] {
         assert!(self.words.len() - self.start <= u32::MAX as usize, "a record is at most 32 GiB");
-        let head = Head {
+        let head = RecordHeader {
             body_words: (self.words.len() - self.start) as u32,
             command: command as u16,
             kind: kind as u8,
-            remarks: remarks.0,
+            omissions: remarks.0,
             call,
-            touches: 0,
+            order_edge_count: 0,
         };
         let [first, second] = head.to_words();
         self.words[self.start] = first;
@@ -119,11 +119,11 @@ impl Stream {
         // SAFETY: by the contract `claim_record` reserved `words` behind `start`, where the stream ended then, and all of
         // them are written.
         unsafe { self.words.set_len(self.start + words) };
-        self.last()
+        self.last_record()
     }
 
     #[inline(always)]
-    pub(crate) fn last(&self) -> &[u64] {
+    pub(crate) fn last_record(&self) -> &[u64] {
         // SAFETY: `start` is where the stream ended when a record began, or zero; only `clear` makes the stream shorter, and
         // sets `start` to zero.
         unsafe { self.words.get_unchecked(self.start..) }

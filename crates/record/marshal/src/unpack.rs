@@ -3,16 +3,16 @@
 use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Target, Ty, Work};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
-use lavascope_record::memory::{Memory, RecordMemory};
-use lavascope_record::record::{HEAD_SIZE, Kind, Record};
+use lavascope_record::memory::{ReadableMemory, RecordMemory};
+use lavascope_record::record::{HEADER_SIZE, RecordPhase, Record};
 use lavascope_record::rules;
 use lavascope_record::template;
-use lavascope_record::walk::{Frame, Pass, Way, aligned, ignores_addresses, uses_host_addresses, way};
+use lavascope_record::walk::{StructFrame, WalkPass, PointerAction, aligned, ignores_addresses, uses_host_addresses, pointer_action};
 
 use crate::arena::Arena;
 
 /// The handles that ids stand for here.
-pub trait Handles {
+pub trait HandleResolver {
     /// The handle of an id that is not null.
     fn handle(&self, id: ObjectId) -> u64;
 
@@ -37,19 +37,19 @@ pub trait Handles {
     }
 
     /// Where bytes of the host are that the record does not hold, for the structure of this index in its array.
-    fn contents(&self, _index: u64) -> Option<u64> {
+    fn host_contents(&self, _index: u64) -> Option<u64> {
         None
     }
 
     /// Bytes to provide for an output whose size the record does not tell.
-    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+    fn blob_size(&self, _blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
         None
     }
 }
 
 /// Who is going to read the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum UnpackPurpose {
     /// A driver: nothing half known may reach it. Unknown structures are left out, addresses of the application are
     /// null, and what is not in the record is an error.
     Driver,
@@ -75,23 +75,23 @@ const OUTPUT_MAX: u64 = 1 << 28;
 /// Lays records out as C memory in an arena.
 pub struct Unpacker<'a, H: ?Sized> {
     pub handles: &'a H,
-    pub purpose: Purpose,
+    pub purpose: UnpackPurpose,
 }
 
 /// A place for opaque pointers to point to: nobody may look into them.
-static SOMEWHERE: [u64; 2] = [0; 2];
+static OPAQUE_TARGET: [u64; 2] = [0; 2];
 
-pub(crate) fn somewhere() -> u64 {
-    SOMEWHERE.as_ptr().expose_provenance() as u64
+pub(crate) fn opaque_address() -> u64 {
+    OPAQUE_TARGET.as_ptr().expose_provenance() as u64
 }
 
-impl<H: Handles + ?Sized> Unpacker<'_, H> {
+impl<H: HandleResolver + ?Sized> Unpacker<'_, H> {
     /// The image of the call's parameters or outputs. It lives until the arena is cleared.
     pub fn unpack(&self, record: Record<'_>, arena: &mut Arena) -> Result<*mut u8, UnpackError> {
         let desc = record.command().desc();
-        let (layout, pass) = match (record.kind(), desc.outputs) {
-            (Kind::Leave, Some(outputs)) => (outputs.layout, Pass::Leave),
-            _ => (desc.parameters, Pass::Enter),
+        let (layout, pass) = match (record.phase(), desc.outputs) {
+            (RecordPhase::Leave, Some(outputs)) => (outputs.layout, WalkPass::Leave),
+            _ => (desc.parameters, WalkPass::Enter),
         };
         self.unpack_image(record.body(), layout, pass, arena)
     }
@@ -104,10 +104,10 @@ impl<H: Handles + ?Sized> Unpacker<'_, H> {
         &self,
         body: &[u8],
         layout: &'static Layout,
-        pass: Pass,
+        pass: WalkPass,
         arena: &mut Arena,
     ) -> Result<*mut u8, UnpackError> {
-        let mut walk = Walk {
+        let mut walk = UnpackWalk {
             handles: self.handles,
             purpose: self.purpose,
             memory: RecordMemory { body },
@@ -115,18 +115,18 @@ impl<H: Handles + ?Sized> Unpacker<'_, H> {
             outputs: 0,
             item: layout.name,
         };
-        let root = Frame::root(layout, HEAD_SIZE as u64);
+        let root = StructFrame::root(layout, HEADER_SIZE as u64);
         let image = walk.copy(root.base, layout.size as usize);
         walk.structure(&root, image, pass)?;
         Ok(image)
     }
 }
 
-type Unpacked = Result<(), UnpackError>;
+type UnpackResult = Result<(), UnpackError>;
 
-struct Walk<'a, H: ?Sized> {
+struct UnpackWalk<'a, H: ?Sized> {
     handles: &'a H,
-    purpose: Purpose,
+    purpose: UnpackPurpose,
     memory: RecordMemory<'a>,
     arena: &'a mut Arena,
     /// Bytes of outputs provided so far.
@@ -135,7 +135,7 @@ struct Walk<'a, H: ?Sized> {
     item: &'static str,
 }
 
-impl<H: Handles + ?Sized> Walk<'_, H> {
+impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
     /// A copy of record bytes in the arena.
     fn copy(&mut self, from: u64, size: usize) -> *mut u8 {
         let bytes = &self.memory.body[from as usize..][..size];
@@ -152,31 +152,31 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         unsafe { to.cast::<u64>().write_unaligned(value) };
     }
 
-    fn structure(&mut self, frame: &Frame<'_>, to: *mut u8, pass: Pass) -> Unpacked {
-        if self.translates() && pass == Pass::Enter {
+    fn structure(&mut self, frame: &StructFrame<'_>, to: *mut u8, pass: WalkPass) -> UnpackResult {
+        if self.translates() && pass == WalkPass::Enter {
             self.translate(frame.layout, frame.base, to);
         }
         frame.layout.work.iter().try_for_each(|it| self.work(frame, to, it, pass))
     }
 
     /// `to` is where the structure lies in the arena.
-    fn work(&mut self, frame: &Frame<'_>, to: *mut u8, work: &Work, pass: Pass) -> Unpacked {
+    fn work(&mut self, frame: &StructFrame<'_>, to: *mut u8, work: &Work, pass: WalkPass) -> UnpackResult {
         let from = frame.base + u64::from(work.at());
         let slot = to.wrapping_add(work.at() as usize);
         match work {
             Work::Chain { .. } => return self.chain(frame, from, slot, pass),
             Work::Pointer { pointer, .. } => return self.pointer(frame, from, slot, pointer, pass, 0),
-            _ if pass == Pass::Skeleton => {}
+            _ if pass == WalkPass::Skeleton => {}
             Work::Handles { count, .. } => self.handle_array(from, slot, u64::from(*count)),
             Work::TypedHandle { ty, numbering, .. } => {
-                let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
+                let number = self.memory.read_field(frame.base, *ty).unwrap_or(0) as i32;
                 self.typed_handle(from, slot, number, *numbering);
             }
             Work::Opaque { .. } => self.opaque(from, slot),
             Work::DeviceOrHost { .. } => return self.device_or_host(frame, from, slot),
             Work::Text { .. } | Work::Tail { .. } => {}
             Work::Select { selector, cases, .. } => {
-                let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
+                let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 let work = case.map_or(&[][..], |it| it.work);
                 return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
@@ -238,15 +238,15 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
 
     /// A driver must not look into what was the application's own.
     fn opaque(&self, from: u64, slot: *mut u8) {
-        let is_present = self.word(from) != 0 && self.purpose == Purpose::RoundTrip;
-        Self::write(slot, if is_present { somewhere() } else { 0 });
+        let is_present = self.word(from) != 0 && self.purpose == UnpackPurpose::RoundTrip;
+        Self::write(slot, if is_present { opaque_address() } else { 0 });
     }
 
-    fn device_or_host(&self, frame: &Frame<'_>, from: u64, slot: *mut u8) -> Unpacked {
+    fn device_or_host(&self, frame: &StructFrame<'_>, from: u64, slot: *mut u8) -> UnpackResult {
         if ignores_addresses(self.item) {
-            Self::write(slot, if self.word(from) == 0 { 0 } else { somewhere() });
+            Self::write(slot, if self.word(from) == 0 { 0 } else { opaque_address() });
         } else if uses_host_addresses(self.item) {
-            if self.word(from) != 0 && self.purpose == Purpose::Driver {
+            if self.word(from) != 0 && self.purpose == UnpackPurpose::Driver {
                 return Err(UnpackError::Missing { item: frame.layout.name });
             }
             self.opaque(from, slot);
@@ -256,7 +256,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         Ok(())
     }
 
-    fn chain(&mut self, frame: &Frame<'_>, from: u64, slot: *mut u8, pass: Pass) -> Unpacked {
+    fn chain(&mut self, frame: &StructFrame<'_>, from: u64, slot: *mut u8, pass: WalkPass) -> UnpackResult {
         const NEXT_AT: u64 = 8;
         let (mut from, mut slot) = (from, slot);
         while let Some(base) = self.memory.follow(from) {
@@ -271,15 +271,15 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     /// One structure of a chain, its own chain aside; none for a stub that is left out.
-    fn chained(&mut self, frame: &Frame<'_>, base: u64, pass: Pass) -> Result<Option<*mut u8>, UnpackError> {
+    fn chained(&mut self, frame: &StructFrame<'_>, base: u64, pass: WalkPass) -> Result<Option<*mut u8>, UnpackError> {
         const NEXT_AT: u32 = 8;
         let s_type = self.memory.u32(base).unwrap_or(0) as i32;
         let Some(layout) = structure_by_type(s_type) else {
-            return Ok((self.purpose == Purpose::RoundTrip).then(|| self.copy(base, 16)));
+            return Ok((self.purpose == UnpackPurpose::RoundTrip).then(|| self.copy(base, 16)));
         };
         let block = self.copy(base, layout.size as usize);
         let inner = frame.child(layout, base, 0);
-        if self.translates() && pass == Pass::Enter {
+        if self.translates() && pass == WalkPass::Enter {
             self.translate(layout, base, block);
         }
         for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
@@ -290,37 +290,37 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
 
     fn pointer(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &StructFrame<'_>,
         from: u64,
         slot: *mut u8,
         pointer: &Pointer,
-        pass: Pass,
+        pass: WalkPass,
         element: u64,
-    ) -> Unpacked {
+    ) -> UnpackResult {
         let value = self.word(from);
-        let address = match (value, way(pointer, pass)) {
-            (0, _) | (_, Way::Drop) => 0,
-            (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
-            (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == Purpose::Driver => {
+        let address = match (value, pointer_action(pointer, pass)) {
+            (0, _) | (_, PointerAction::Drop) => 0,
+            (_, PointerAction::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
+            (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == UnpackPurpose::Driver => {
                 let is_blob = matches!(pointer.to, Target::Blob(_));
-                let found = self.handles.contents(frame.index).filter(|_| is_blob);
+                let found = self.handles.host_contents(frame.index).filter(|_| is_blob);
                 found.ok_or(UnpackError::Missing { item: frame.layout.name })?
             }
-            (value, _) if value < HEAD_SIZE as u64 => somewhere(),
-            (value, Way::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
+            (value, _) if value < HEADER_SIZE as u64 => opaque_address(),
+            (value, PointerAction::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
         };
         Self::write(slot, address);
         Ok(())
     }
 
     /// Room for what the driver will write.
-    fn output(&mut self, frame: &Frame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
+    fn output(&mut self, frame: &StructFrame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(1);
         let bytes = match &pointer.to {
             Target::Blob(kind) => match (self.handles.blob_size(*kind, frame), self.purpose) {
                 (Some(size), _) => u64::from(size),
-                (None, Purpose::Driver) => return Err(UnpackError::Missing { item: frame.layout.name }),
-                (None, Purpose::RoundTrip) => 0,
+                (None, UnpackPurpose::Driver) => return Err(UnpackError::Missing { item: frame.layout.name }),
+                (None, UnpackPurpose::RoundTrip) => 0,
             },
             target => count.saturating_mul(target_size(target)),
         };
@@ -328,7 +328,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     /// Room beyond what the record itself takes, of which a foreign record may ask for any amount.
-    fn claim(&mut self, frame: &Frame<'_>, bytes: u64) -> Result<*mut u8, UnpackError> {
+    fn claim(&mut self, frame: &StructFrame<'_>, bytes: u64) -> Result<*mut u8, UnpackError> {
         self.outputs = self.outputs.saturating_add(bytes);
         if self.outputs > OUTPUT_MAX {
             return Err(UnpackError::OutputsTooLarge { item: frame.layout.name, bytes: self.outputs });
@@ -338,10 +338,10 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
 
     fn target(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &StructFrame<'_>,
         base: u64,
         pointer: &Pointer,
-        pass: Pass,
+        pass: WalkPass,
         element: u64,
     ) -> Result<*mut u8, UnpackError> {
         match &pointer.to {
@@ -365,7 +365,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         }
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
         let size = target_size(&pointer.to);
-        let stride = pointer.stride.and_then(|it| self.memory.at(frame.base, it)).unwrap_or(size);
+        let stride = pointer.stride.and_then(|it| self.memory.read_field(frame.base, it)).unwrap_or(size);
         if stride != size {
             return self.strided(frame, base, count, size, stride);
         }
@@ -390,7 +390,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     /// A list of queue families.
-    fn translate_families(&self, frame: &Frame<'_>, base: u64, pointer: &Pointer, block: *mut u8, count: u64) {
+    fn translate_families(&self, frame: &StructFrame<'_>, base: u64, pointer: &Pointer, block: *mut u8, count: u64) {
         let is_it = |it: &&Field| matches!(it.ty, Ty::Pointer(own) if std::ptr::eq(own, pointer));
         let field = frame.layout.fields.iter().find(is_it);
         if field.is_some_and(|it| it.name == "pQueueFamilyIndices") {
@@ -405,7 +405,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     /// Elements that the application placed apart from each other: plain structures only.
     fn strided(
         &mut self,
-        frame: &Frame<'_>,
+        frame: &StructFrame<'_>,
         base: u64,
         count: u64,
         size: u64,
@@ -423,18 +423,18 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     /// The elements again where the entries of the template place them.
-    fn template(&mut self, frame: &Frame<'_>, base: u64) -> Result<*mut u8, UnpackError> {
+    fn template(&mut self, frame: &StructFrame<'_>, base: u64) -> Result<*mut u8, UnpackError> {
         let count = self.word(base);
         let entry_at = |it: u64| base + 8 + it * template::ENTRY_SIZE;
         let entries: Vec<_> = (0..count)
             .map(|it| template::entry_from([0, 8, 16, 24].map(|word| self.word(entry_at(it) + word))))
             .collect();
         let end = entries.iter().filter_map(|it| {
-            let element = template::element(it.descriptor_type)?;
+            let element = template::element_of(it.descriptor_type)?;
             let count = u64::from(it.descriptor_count);
             let size = match element {
                 // The stride of an inline block means nothing.
-                template::Element::Bytes => count,
+                template::TemplateElement::Bytes => count,
                 _ => it.stride.saturating_mul(count.saturating_sub(1)).saturating_add(element.size()),
             };
             Some(it.offset.saturating_add(size))
@@ -442,9 +442,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         let block = self.claim(frame, end.max().unwrap_or(0))?;
         let mut from = entry_at(count);
         for entry in &entries {
-            let Some(element) = template::element(entry.descriptor_type) else { continue };
+            let Some(element) = template::element_of(entry.descriptor_type) else { continue };
             let (step, count) = match element {
-                template::Element::Bytes => (1, u64::from(entry.descriptor_count)),
+                template::TemplateElement::Bytes => (1, u64::from(entry.descriptor_count)),
                 _ => (entry.stride, u64::from(entry.descriptor_count)),
             };
             for index in 0..count {
@@ -456,19 +456,19 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         Ok(block)
     }
 
-    fn template_element(&mut self, element: template::Element, from: u64, to: *mut u8) {
+    fn template_element(&mut self, element: template::TemplateElement, from: u64, to: *mut u8) {
         let bytes = &self.memory.body[from as usize..(from + element.size()) as usize];
         // SAFETY: `template` claimed room up to the largest end of an entry, as a sum that did not saturate, since it is
         // below `OUTPUT_MAX`; this element is one of an entry, and as large as was counted there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         match element {
-            template::Element::Struct(layout) => {
-                let frame = Frame::root(layout, from);
+            template::TemplateElement::Struct(layout) => {
+                let frame = StructFrame::root(layout, from);
                 // Descriptor infos hold handles only, which cannot fail.
-                let _ = self.structure(&frame, to, Pass::Enter);
+                let _ = self.structure(&frame, to, WalkPass::Enter);
             }
-            template::Element::Handle(_) => self.handle_array(from, to, 1),
-            template::Element::Number | template::Element::Bytes => {}
+            template::TemplateElement::Handle(_) => self.handle_array(from, to, 1),
+            template::TemplateElement::Number | template::TemplateElement::Bytes => {}
         }
     }
 }
@@ -476,11 +476,11 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::Ptr;
-    use lavascope_record::record::HEAD_SIZE;
+    use lavascope_record::record::HEADER_SIZE;
 
     #[test]
     fn marks_are_below_every_offset() {
-        assert!(Ptr::<u8>::PRESENT.0 < HEAD_SIZE as u64);
-        assert!(Ptr::<u8>::EMPTY.0 < HEAD_SIZE as u64);
+        assert!(Ptr::<u8>::PRESENT.0 < HEADER_SIZE as u64);
+        assert!(Ptr::<u8>::EMPTY.0 < HEADER_SIZE as u64);
     }
 }

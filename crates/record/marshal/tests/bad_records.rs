@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::Names;
+use common::SimHandles;
 use lavascope_abi::*;
-use lavascope_marshal::{Arena, Handles, Packer, Purpose, Stream, Unpacker};
-use lavascope_record::walk::Pass;
-use lavascope_record::{CheckError, Fault, check};
+use lavascope_marshal::{Arena, HandleResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
+use lavascope_record::walk::WalkPass;
+use lavascope_record::{CheckError, RecordFault, check};
 use lavascope_sim::World;
 
 /// Words of a barrier with two buffer barriers: head 2, parameters 2, dependency info 8, barriers 2 * 10.
@@ -22,8 +22,8 @@ fn barrier() -> Vec<u64> {
         ..DependencyInfo::zeroed()
     };
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
-    let mut stream = Stream::default();
-    let mut packer = Packer::new(&Names, &World);
+    let mut stream = RecordBuffer::default();
+    let mut packer = Packer::new(&SimHandles, &World);
     // SAFETY: the parameters lead to one `DependencyInfo` and that to two barriers, all of them local.
     unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }.to_vec()
 }
@@ -43,14 +43,14 @@ fn error(at: usize, value: u64) -> CheckError {
 fn a_truncated_record_is_named_as_such() {
     let words = barrier();
     for end in 0..words.len() {
-        assert_eq!(check(&words[..end]).err().map(|it| it.fault), Some(Fault::Truncated), "{end} words");
+        assert_eq!(check(&words[..end]).err().map(|it| it.fault), Some(RecordFault::Truncated), "{end} words");
     }
 }
 
 #[test]
 fn an_offset_past_the_end_names_structure_and_byte() {
     let error = error(INFO + 5, 8 * 1000);
-    assert_eq!((error.item, error.at, error.fault), ("VkDependencyInfo", (INFO as u64 + 5) * 8, Fault::WrongOffset));
+    assert_eq!((error.item, error.at, error.fault), ("VkDependencyInfo", (INFO as u64 + 5) * 8, RecordFault::WrongOffset));
     assert_eq!(
         error.to_string(),
         "VkDependencyInfo: byte 72 of the record: a pointer is not null, a mark or the next block's place"
@@ -60,50 +60,50 @@ fn an_offset_past_the_end_names_structure_and_byte() {
 #[test]
 fn a_cycle_cannot_be_expressed() {
     // The chain of the dependency info leads to the dependency info.
-    assert_eq!(error(INFO + 1, INFO as u64 * 8).fault, Fault::WrongOffset);
+    assert_eq!(error(INFO + 1, INFO as u64 * 8).fault, RecordFault::WrongOffset);
     // The parameters lead to themselves.
-    assert_eq!(error(PARAMETERS + 1, PARAMETERS as u64 * 8).fault, Fault::WrongOffset);
+    assert_eq!(error(PARAMETERS + 1, PARAMETERS as u64 * 8).fault, RecordFault::WrongOffset);
     // The chain of a barrier leads back to the first barrier.
-    assert_eq!(error(BARRIERS + 1, BARRIERS as u64 * 8).fault, Fault::WrongOffset);
+    assert_eq!(error(BARRIERS + 1, BARRIERS as u64 * 8).fault, RecordFault::WrongOffset);
 }
 
 #[test]
 fn a_count_that_overflows_is_named() {
     let count_and_padding = u64::from(u32::MAX);
     let error = error(INFO + 4, count_and_padding);
-    assert_eq!((error.item, error.fault), ("VkDependencyInfo", Fault::CountOverflow));
+    assert_eq!((error.item, error.fault), ("VkDependencyInfo", RecordFault::CountOverflow));
 }
 
 #[test]
 fn a_count_that_is_a_little_too_large_reaches_past_the_end() {
-    assert_eq!(error(INFO + 4, 3).fault, Fault::PastEnd);
+    assert_eq!(error(INFO + 4, 3).fault, RecordFault::PastEnd);
 }
 
 #[test]
 fn a_count_that_is_too_small_leaves_bytes() {
-    assert_eq!(error(INFO + 4, 1).fault, Fault::TrailingBytes);
+    assert_eq!(error(INFO + 4, 1).fault, RecordFault::TrailingBytes);
 }
 
 #[test]
 fn dirty_padding_and_foreign_handles_are_refused() {
-    assert_eq!(error(INFO + 4, 2 | 1 << 32).fault, Fault::DirtyPadding);
+    assert_eq!(error(INFO + 4, 2 | 1 << 32).fault, RecordFault::DirtyPadding);
     let image = ObjectId::new(HandleType::Image, 1).map_or(0, ObjectId::raw);
-    assert_eq!(error(PARAMETERS, image).fault, Fault::WrongHandle);
+    assert_eq!(error(PARAMETERS, image).fault, RecordFault::WrongHandle);
 }
 
 /// `own` makes records of words that nobody checked; unpacking one may panic, and reads nothing behind it.
 #[test]
 fn a_count_that_was_never_checked_stops_unpacking() {
     struct Same;
-    impl Handles for Same {
+    impl HandleResolver for Same {
         fn handle(&self, id: ObjectId) -> u64 {
             id.raw()
         }
     }
     let unpack = |words: &[u64]| {
-        let unpacker = Unpacker { handles: &Same, purpose: Purpose::Driver };
+        let unpacker = Unpacker { handles: &Same, purpose: UnpackPurpose::Driver };
         let layout = Command::CmdDrawMultiEXT.desc().parameters;
-        unpacker.unpack_image(bytes_of_slice(words), layout, Pass::Enter, &mut Arena::default()).is_ok()
+        unpacker.unpack_image(bytes_of_slice(words), layout, WalkPass::Enter, &mut Arena::default()).is_ok()
     };
     let infos = [[MultiDrawInfoEXT::zeroed(); 2]; 2];
     let params = CmdDrawMultiEXTParams {
@@ -112,7 +112,7 @@ fn a_count_that_was_never_checked_stops_unpacking() {
         stride: size_of_val(&infos[0]) as u32,
         ..CmdDrawMultiEXTParams::zeroed()
     };
-    let (mut stream, mut packer) = (Stream::default(), Packer::new(&Names, &World));
+    let (mut stream, mut packer) = (RecordBuffer::default(), Packer::new(&SimHandles, &World));
     let image = std::ptr::from_ref(&params).cast();
     // SAFETY: the parameters lead to two elements with one between them, all of them local.
     let mut words = unsafe { packer.enter(&mut stream, Command::CmdDrawMultiEXT, image, 1) }.to_vec();

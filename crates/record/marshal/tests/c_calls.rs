@@ -12,12 +12,12 @@ use lavascope_abi::desc::{Blob, Layout, Ty};
 use lavascope_abi::{
     Command, DescriptorUpdateTemplateEntry, HandleType, ObjectId, STRUCTURES, bytes_of_slice, command_by_name,
 };
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker, outputs_image};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, outputs_image};
 use lavascope_record::check::{check, check_image};
-use lavascope_record::facts::{Facts, SubpassUse};
+use lavascope_record::facts::{PackContext, SubpassUse};
 use lavascope_record::print::print;
-use lavascope_record::walk::{Frame, Pass};
-use lavascope_record::{Kind, Record, Remarks};
+use lavascope_record::walk::{StructFrame, WalkPass};
+use lavascope_record::{RecordPhase, Record, Omissions};
 
 const INSTALL: &str = "install the C headers and a compiler: apt-get install libvulkan-dev gcc";
 
@@ -26,8 +26,8 @@ fn calls_of_c_are_packed_as_c_means_them() {
     let fixtures = Fixtures::load();
     let mut failures = Vec::new();
     for fixture in &fixtures.enters {
-        let mut stream = Stream::default();
-        let mut packer = Packer::new(&Names, &fixtures.facts);
+        let mut stream = RecordBuffer::default();
+        let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
         // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
         let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) }.to_vec();
         failures.extend(examine(&fixtures.facts, fixture, &words));
@@ -46,8 +46,8 @@ fn outputs_of_c_are_packed_as_c_means_them() {
         // SAFETY: `c_calls.c` has the parameters of a call that returned this result, out of static memory of the library.
         let has_outputs = unsafe { outputs_image(fixture.command.desc(), fixture.image, fixture.result, &mut outputs) };
         assert!(has_outputs, "{} has outputs", fixture.command.desc().name);
-        let mut stream = Stream::default();
-        let mut packer = Packer::new(&Names, &fixtures.facts);
+        let mut stream = RecordBuffer::default();
+        let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
         // SAFETY: `outputs_image` just gathered the outputs, whose pointers lead into static memory of the library.
         let words =
             unsafe { packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17) }.map(<[u64]>::to_vec);
@@ -62,16 +62,16 @@ fn outputs_of_c_are_packed_as_c_means_them() {
 #[test]
 fn null_pointers_are_taken_as_null() {
     let commands = Command::ALL.iter().map(|it| it.desc());
-    let parameters = commands.clone().map(|it| (it.parameters, Pass::Enter));
-    let outputs = commands.filter_map(|it| it.outputs.map(|it| (it.layout, Pass::Leave)));
-    let structures = STRUCTURES.iter().filter(|it| !it.is_union).map(|it| (*it, Pass::Enter));
+    let parameters = commands.clone().map(|it| (it.parameters, WalkPass::Enter));
+    let outputs = commands.filter_map(|it| it.outputs.map(|it| (it.layout, WalkPass::Leave)));
+    let structures = STRUCTURES.iter().filter(|it| !it.is_union).map(|it| (*it, WalkPass::Enter));
     for (layout, pass) in parameters.chain(outputs).chain(structures) {
         for number in [0, 3] {
             let image = image_of_numbers(layout, number);
-            let mut stream = Stream::default();
-            let mut packer = Packer::new(&Names, &NullFacts);
+            let mut stream = RecordBuffer::default();
+            let mut packer = Packer::new(&FixtureHandles, &NullContext);
             // SAFETY: every pointer of the image is null.
-            let (words, remarks) = unsafe { packer.structure_alone(&mut stream, layout, pass, image.as_ptr().cast()) };
+            let (words, remarks) = unsafe { packer.pack_structure(&mut stream, layout, pass, image.as_ptr().cast()) };
             if let Err(error) = check_image(bytes_of_slice(words), layout, pass, remarks) {
                 panic!("{} with {number} in every number: {error}", layout.name);
             }
@@ -98,8 +98,8 @@ fn null_pointers_inside_parameters_are_taken_as_null() {
             targets.push(block);
             count += 1;
         }
-        let mut stream = Stream::default();
-        let mut packer = Packer::new(&Names, &NullFacts);
+        let mut stream = RecordBuffer::default();
+        let mut packer = Packer::new(&FixtureHandles, &NullContext);
         // SAFETY: the image leads to blocks of three elements, which `targets` keeps, and from there nowhere.
         if let Err(error) = check(unsafe { packer.enter(&mut stream, *command, image.as_ptr().cast(), 0) }) {
             panic!("{}: {error}", layout.name);
@@ -141,7 +141,7 @@ fn write_numbers(bytes: &mut [u8], layout: &Layout, number: u8) {
 }
 
 /// Everything that must hold of a record. Gives what does not.
-fn examine(facts: &CFacts, fixture: &Fixture, words: &[u64]) -> Vec<String> {
+fn examine(facts: &FixtureContext, fixture: &Fixture, words: &[u64]) -> Vec<String> {
     let name = format!("{} (fixture {})", fixture.command.desc().name, fixture.index);
     let record = match check(words) {
         Ok(record) => record,
@@ -164,16 +164,16 @@ fn examine(facts: &CFacts, fixture: &Fixture, words: &[u64]) -> Vec<String> {
 }
 
 /// Unpacks a record and packs it again.
-fn again(facts: &CFacts, record: Record<'_>) -> Vec<u64> {
+fn again(facts: &FixtureContext, record: Record<'_>) -> Vec<u64> {
     let mut arena = Arena::default();
-    let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
+    let unpacker = Unpacker { handles: &FixtureHandles, purpose: UnpackPurpose::RoundTrip };
     let image = unpacker.unpack(record, &mut arena).expect("the outputs of a fixture are small");
-    let mut stream = Stream::default();
-    let mut packer = Packer::new(&Names, facts);
-    match record.kind() {
+    let mut stream = RecordBuffer::default();
+    let mut packer = Packer::new(&FixtureHandles, facts);
+    match record.phase() {
         // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
-        Kind::Enter => unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec(),
-        Kind::Leave => {
+        RecordPhase::Enter => unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec(),
+        RecordPhase::Leave => {
             // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
             let words = unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) };
             words.map(<[u64]>::to_vec).unwrap_or_default()
@@ -214,38 +214,38 @@ fn serial(handle: u64) -> Option<u64> {
 }
 
 /// Handles are a mark and a serial number; their type is what our tables say.
-struct Names;
+struct FixtureHandles;
 
-impl Ids for Names {
+impl IdResolver for FixtureHandles {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         serial(handle).and_then(|it| ObjectId::new(ty, it)).unwrap_or(ObjectId::unknown(ty))
     }
 }
 
-impl Handles for Names {
+impl HandleResolver for FixtureHandles {
     fn handle(&self, id: ObjectId) -> u64 {
         if id.is_unknown() { GARBAGE } else { MARK | id.serial() }
     }
 
-    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+    fn blob_size(&self, _blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
         Some(64)
     }
 }
 
-struct NullFacts;
+struct NullContext;
 
-impl Facts for NullFacts {
+impl PackContext for NullContext {
     fn is_secondary(&self, _command_buffer: u64) -> Option<bool> {
         Some(true)
     }
 }
 
 /// What the fixtures assume of their objects.
-struct CFacts {
+struct FixtureContext {
     entries: Vec<DescriptorUpdateTemplateEntry>,
 }
 
-impl Facts for CFacts {
+impl PackContext for FixtureContext {
     fn is_secondary(&self, command_buffer: u64) -> Option<bool> {
         serial(command_buffer).map(|it| it >= 100)
     }
@@ -273,7 +273,7 @@ struct Fixture {
 struct Fixtures {
     enters: Vec<Fixture>,
     leaves: Vec<Fixture>,
-    facts: CFacts,
+    facts: FixtureContext,
     _library: libloading::Library,
 }
 
@@ -301,7 +301,7 @@ impl Fixtures {
             Fixtures {
                 enters: (0..enter_count()).map(|it| read_enter(enter, it)).collect(),
                 leaves: (0..leave_count()).map(|it| read_leave(leave, it)).collect(),
-                facts: CFacts { entries },
+                facts: FixtureContext { entries },
                 _library: library,
             }
         }
@@ -377,15 +377,15 @@ fn what_is_not_in_the_record_is_remarked() {
     let fixtures = Fixtures::load();
     let mut found = [0; 2];
     for fixture in &fixtures.enters {
-        let mut stream = Stream::default();
-        let mut packer = Packer::new(&Names, &fixtures.facts);
+        let mut stream = RecordBuffer::default();
+        let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
         // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
         let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) };
-        let remarks = check(words).expect("another test says more").remarks();
+        let remarks = check(words).expect("another test says more").omissions();
         let has_unknown = fixture.expected.contains("unknown structure");
         let has_missing = fixture.expected.contains("pData = present");
-        assert_eq!(remarks.has(Remarks::UNKNOWN_STRUCTURES), has_unknown, "{}", fixture.command.desc().name);
-        assert_eq!(remarks.has(Remarks::CONTENTS_MISSING), has_missing, "{}", fixture.command.desc().name);
+        assert_eq!(remarks.has(Omissions::UNKNOWN_STRUCTURES), has_unknown, "{}", fixture.command.desc().name);
+        assert_eq!(remarks.has(Omissions::CONTENTS_MISSING), has_missing, "{}", fixture.command.desc().name);
         found[0] += usize::from(has_unknown);
         found[1] += usize::from(has_missing);
     }

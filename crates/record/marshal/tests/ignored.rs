@@ -4,12 +4,12 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::Names;
+use common::SimHandles;
 use lavascope_abi::desc::{Layout, Read, Work};
 use lavascope_abi::*;
-use lavascope_marshal::{Packer, Stream};
-use lavascope_record::rules::Verdict;
-use lavascope_record::walk::Pass;
+use lavascope_marshal::{Packer, RecordBuffer};
+use lavascope_record::rules::PointerUse;
+use lavascope_record::walk::WalkPass;
 use lavascope_sim::{Options, Random, World, random_image};
 
 /// Structures that hang below a graphics pipeline or inheritance info and have conditions, or cause them.
@@ -54,21 +54,21 @@ fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
     let mut random = Random::new(seed);
     let mut memory = random_image(layout, &mut random, options);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    let mut stream = Stream::default();
-    let mut packer = Packer::new(&Names, &World);
+    let mut stream = RecordBuffer::default();
+    let mut packer = Packer::new(&SimHandles, &World);
     packer.conditional = Some(Vec::new());
     // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
-    let words = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0.to_vec();
+    let words = unsafe { packer.pack_structure(&mut stream, layout, WalkPass::Enter, image) }.0.to_vec();
     for pointer in packer.conditional.take().unwrap_or_default() {
-        let verdict = if pointer.verdict == Verdict::Read { "read" } else { "ignored" };
-        if pointer.verdict != Verdict::Read {
+        let verdict = if pointer.pointer_use == PointerUse::Read { "read" } else { "ignored" };
+        if pointer.pointer_use != PointerUse::Read {
             memory.poke(pointer.address, 0xdead_beef_dead_bee1);
         }
         met.entry(field_at(pointer.owner, &memory, pointer.address)).or_default().insert(verdict);
     }
     stream.clear();
     // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
-    let again = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0;
+    let again = unsafe { packer.pack_structure(&mut stream, layout, WalkPass::Enter, image) }.0;
     assert_eq!(again, words, "{} with seed {seed} and garbage", layout.name);
 }
 

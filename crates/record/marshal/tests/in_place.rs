@@ -2,25 +2,25 @@
 
 mod common;
 
-use common::Names;
+use common::SimHandles;
 use lavascope_abi::Command;
-use lavascope_marshal::in_place::{Place, way};
-use lavascope_marshal::{Packer, Stream};
-use lavascope_record::record::{HEAD_SIZE, Head};
-use lavascope_record::{Fault, check};
+use lavascope_marshal::in_place::{UnpackInPlace, unpacker_for};
+use lavascope_marshal::{Packer, RecordBuffer};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader};
+use lavascope_record::{RecordFault, check};
 use lavascope_sim::{Options, Random, World, mutate, random_image};
 
 const OPTIONS: Options = Options { depth_max: 3, has_unknown: false, ..Options::WILD };
 
-fn ways() -> impl Iterator<Item = (Command, Place<Names>)> {
-    Command::ALL.iter().filter_map(|it| Some((*it, way::<Names>(*it)?)))
+fn unpackers() -> impl Iterator<Item = (Command, UnpackInPlace<SimHandles>)> {
+    Command::ALL.iter().filter_map(|it| Some((*it, unpacker_for::<SimHandles>(*it)?)))
 }
 
 /// The record of a random call.
 fn record(command: Command, random: &mut Random) -> Vec<u64> {
     let memory = random_image(command.desc().parameters, random, OPTIONS);
-    let mut stream = Stream::default();
-    let mut packer = Packer::new(&Names, &World);
+    let mut stream = RecordBuffer::default();
+    let mut packer = Packer::new(&SimHandles, &World);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
     unsafe { packer.enter(&mut stream, command, image, 17) }.to_vec()
@@ -29,41 +29,41 @@ fn record(command: Command, random: &mut Random) -> Vec<u64> {
 #[test]
 fn a_record_in_its_place_is_the_call_again() {
     let mut placed = 0;
-    for (command, place) in ways() {
+    for (command, place) in unpackers() {
         for round in 0..100 {
             let words = record(command, &mut Random::new(command as u64 * 31 + round));
             let mut copy = words.clone();
-            if !place(&mut copy, &Names) {
+            if !place(&mut copy, &SimHandles) {
                 assert_eq!(copy, words, "{} with round {round} was changed", command.desc().name);
                 continue;
             }
             placed += 1;
-            let mut stream = Stream::default();
-            let mut packer = Packer::new(&Names, &World);
-            let image = copy[HEAD_SIZE / 8..].as_mut_ptr().expose_provenance();
+            let mut stream = RecordBuffer::default();
+            let mut packer = Packer::new(&SimHandles, &World);
+            let image = copy[HEADER_SIZE / 8..].as_mut_ptr().expose_provenance();
             // SAFETY: `copy` is the record of this command, whose offsets were just made into addresses of itself.
             let again = unsafe { packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };
             assert_eq!(again, words, "{} with round {round} does not come back", command.desc().name);
         }
     }
-    assert!(placed > ways().count() * 30, "only {placed} were made in their places");
+    assert!(placed > unpackers().count() * 30, "only {placed} were made in their places");
 }
 
 #[test]
 fn what_the_check_refuses_is_not_made_in_its_place() {
     let (mut placed, mut refused) = (0, 0);
     let mut random = Random::new(11);
-    for (command, place) in ways() {
+    for (command, place) in unpackers() {
         for _ in 0..30 {
             let good = record(command, &mut random);
             for _ in 0..30 {
                 let mut words = good.clone();
                 mutate(&mut words, &mut random);
-                let head = words.first().map(|it| Head::from_words(*it, 0));
+                let head = words.first().map(|it| RecordHeader::from_words(*it, 0));
                 let Some(head) = head.filter(|it| it.command == command as u16 && it.kind == 0) else { continue };
                 let Some(body) = words.get(..head.body_words as usize) else { continue };
                 let mut copy = body.to_vec();
-                if !place(&mut copy, &Names) {
+                if !place(&mut copy, &SimHandles) {
                     refused += 1;
                     continue;
                 }
@@ -73,7 +73,7 @@ fn what_the_check_refuses_is_not_made_in_its_place() {
                 alone[1] &= (1 << 40) - 1;
                 // What a call ignores is there or not; the driver does not look.
                 let is_fine = check(&alone).is_ok_and(|it| it.words().len() == body.len());
-                let is_ignored = check(&alone).is_err_and(|it| it.fault == Fault::IgnoredPointer);
+                let is_ignored = check(&alone).is_err_and(|it| it.fault == RecordFault::IgnoredPointer);
                 assert!(is_fine || is_ignored, "{}: {:?}", command.desc().name, check(&alone).err());
             }
         }

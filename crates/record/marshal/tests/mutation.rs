@@ -5,7 +5,7 @@ mod common;
 #[path = "common/mutation.rs"]
 mod mutation;
 
-use common::Names;
+use common::SimHandles;
 use lavascope_record::check;
 
 #[test]
@@ -20,7 +20,7 @@ fn damaged_records_are_refused_or_usable() {
 
 #[test]
 fn damaged_records_are_judged_alike_whether_or_not_similar_ones_are_known() {
-    let mut alike = lavascope_record::Alike::default();
+    let mut alike = lavascope_record::RecordCheckCache::default();
     let mut same = 0;
     mutation::each_damaged(9, 200_000, |whole, damaged| {
         let known = alike.check(whole).is_ok();

@@ -2,25 +2,25 @@
 
 mod common;
 
-use common::Names;
+use common::SimHandles;
 use lavascope_abi::desc::Layout;
 use lavascope_abi::{Command, STRUCTURES};
-use lavascope_marshal::{Arena, Conditional, Packer, Purpose, Stream, Unpacker};
-use lavascope_record::Remarks;
+use lavascope_marshal::{Arena, ConditionalPointer, Packer, UnpackPurpose, RecordBuffer, Unpacker};
+use lavascope_record::Omissions;
 use lavascope_record::check::{check, check_image};
-use lavascope_record::rules::Verdict;
-use lavascope_record::walk::Pass;
+use lavascope_record::rules::PointerUse;
+use lavascope_record::walk::WalkPass;
 use lavascope_sim::{CallMemory, Options, Random, World, random_image};
 
 const OPTIONS: Options = Options::WILD;
 
 /// Packs an image of a layout.
-fn pack(layout: &'static Layout, pass: Pass, image: *const u8) -> (Vec<u64>, Remarks, Vec<Conditional>) {
-    let mut stream = Stream::default();
-    let mut packer = Packer::new(&Names, &World);
+fn pack(layout: &'static Layout, pass: WalkPass, image: *const u8) -> (Vec<u64>, Omissions, Vec<ConditionalPointer>) {
+    let mut stream = RecordBuffer::default();
+    let mut packer = Packer::new(&SimHandles, &World);
     packer.conditional = Some(Vec::new());
     // SAFETY: the image was made for this layout, by `random_image` or by unpacking, and the test keeps what it leads to.
-    let (words, remarks) = unsafe { packer.structure_alone(&mut stream, layout, pass, image) };
+    let (words, remarks) = unsafe { packer.pack_structure(&mut stream, layout, pass, image) };
     (words.to_vec(), remarks, packer.conditional.unwrap_or_default())
 }
 
@@ -28,7 +28,7 @@ fn address(memory: &CallMemory) -> *const u8 {
     std::ptr::with_exposed_provenance(memory.address(0) as usize)
 }
 
-fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
+fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
     let mut random = Random::new(seed);
     let mut memory = random_image(layout, &mut random, OPTIONS);
     let (words, remarks, conditional) = pack(layout, pass, address(&memory));
@@ -37,12 +37,12 @@ fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
         panic!("{} with seed {seed}: {error}", layout.name);
     }
     // What the call ignores may be garbage: the record must not change, and nobody may follow it.
-    for pointer in conditional.iter().filter(|it| it.verdict != Verdict::Read) {
+    for pointer in conditional.iter().filter(|it| it.pointer_use != PointerUse::Read) {
         assert!(memory.poke(pointer.address, 0xdead_beef_dead_beef), "ignored pointers lie in the call's memory");
     }
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
-    let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
+    let unpacker = Unpacker { handles: &SimHandles, purpose: UnpackPurpose::RoundTrip };
     let image = match unpacker.unpack_image(body, layout, pass, &mut arena) {
         Ok(image) => image,
         Err(error) => panic!("{} with seed {seed}: {error}", layout.name),
@@ -56,7 +56,7 @@ fn every_structure_comes_back() {
     // A union alone has no selector to tell what it holds; unions come within their structures.
     for (index, layout) in STRUCTURES.iter().enumerate().filter(|it| !it.1.is_union) {
         for round in 0..20 {
-            for pass in [Pass::Enter, Pass::Leave] {
+            for pass in [WalkPass::Enter, WalkPass::Leave] {
                 round_trip(layout, pass, index as u64 * 1000 + round);
             }
         }
@@ -68,9 +68,9 @@ fn every_command_comes_back() {
     for command in Command::ALL {
         let desc = command.desc();
         for round in 0..40 {
-            round_trip(desc.parameters, Pass::Enter, *command as u64 * 7919 + round);
+            round_trip(desc.parameters, WalkPass::Enter, *command as u64 * 7919 + round);
             if let Some(outputs) = desc.outputs {
-                round_trip(outputs.layout, Pass::Leave, *command as u64 * 7919 + round);
+                round_trip(outputs.layout, WalkPass::Leave, *command as u64 * 7919 + round);
             }
         }
     }
@@ -81,8 +81,8 @@ fn records_of_commands_pass_the_check() {
     for command in Command::ALL {
         let mut random = Random::new(*command as u64);
         let memory = random_image(command.desc().parameters, &mut random, OPTIONS);
-        let mut stream = Stream::default();
-        let mut packer = Packer::new(&Names, &World);
+        let mut stream = RecordBuffer::default();
+        let mut packer = Packer::new(&SimHandles, &World);
         // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
         let words = unsafe { packer.enter(&mut stream, *command, address(&memory), 17) };
         match check(words) {
@@ -104,13 +104,13 @@ fn straight_lines_give_the_bytes_of_the_walker() {
         for round in 0..200 {
             let mut random = Random::new(*command as u64 * 31 + round);
             let memory = random_image(command.desc().parameters, &mut random, options);
-            let (mut walked, mut straight) = (Stream::default(), Stream::default());
-            let mut packer = Packer::new(&Names, &World);
+            let (mut walked, mut straight) = (RecordBuffer::default(), RecordBuffer::default());
+            let mut packer = Packer::new(&SimHandles, &World);
             // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
             let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
             // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
             let got =
-                unsafe { lavascope_marshal::straight::pack(&mut straight, &Names, *command, round, address(&memory)) };
+                unsafe { lavascope_marshal::straight::pack(&mut straight, &SimHandles, *command, round, address(&memory)) };
             if let Some(got) = got {
                 assert_eq!(got, want, "{} with round {round}", command.desc().name);
                 stored += 1;

@@ -4,16 +4,16 @@ mod common;
 
 use std::ffi::CStr;
 
-use common::Names;
+use common::SimHandles;
 use lavascope_abi::*;
-use lavascope_marshal::{Packer, Stream, outputs_image};
+use lavascope_marshal::{Packer, RecordBuffer, outputs_image};
 use lavascope_record::compare::{Difference, compare};
 use lavascope_record::{Call, Outcome, Record, Sink, Tee, check};
 use lavascope_sim::World;
 
-fn record<'s, T: Structure>(stream: &'s mut Stream, command: Command, params: &T) -> Record<'s> {
+fn record<'s, T: Structure>(stream: &'s mut RecordBuffer, command: Command, params: &T) -> Record<'s> {
     assert!(std::ptr::eq(command.desc().parameters, T::layout()), "the parameters are of another command");
-    let mut packer = Packer::new(&Names, &World);
+    let mut packer = Packer::new(&SimHandles, &World);
     // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
     match check(unsafe { packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1) }) {
         Ok(record) => record,
@@ -40,7 +40,7 @@ fn arrays_of_structures_are_seen_with_their_ids() {
         ..DependencyInfo::zeroed()
     };
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
-    let mut stream = Stream::default();
+    let mut stream = RecordBuffer::default();
     let Some(Call::CmdPipelineBarrier2(call)) = Call::of(record(&mut stream, Command::CmdPipelineBarrier2, &params))
     else {
         panic!("not a barrier")
@@ -75,9 +75,9 @@ fn texts_and_chains_are_seen() {
     };
     let params =
         CreateInstanceParams { p_create_info: Ptr::to(&info), p_allocator: Ptr::NULL, p_instance: Ptr::PRESENT };
-    let mut stream = Stream::default();
+    let mut stream = RecordBuffer::default();
     let record = record(&mut stream, Command::CreateInstance, &params);
-    assert!(record.remarks().has(lavascope_record::Remarks::UNKNOWN_STRUCTURES));
+    assert!(record.omissions().has(lavascope_record::Omissions::UNKNOWN_STRUCTURES));
     let Some(Call::CreateInstance(call)) = Call::of(record) else { panic!("not an instance") };
     let Some(info) = call.p_create_info() else { panic!("no create info") };
     let application = info.p_application_info();
@@ -99,11 +99,11 @@ fn outputs_stand_alone() {
         p_allocate_info: Ptr::to(&info),
         p_command_buffers: Ptr::to_slice(&buffers),
     };
-    let (mut image, mut stream) = (Vec::new(), Stream::default());
+    let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
     let desc = Command::AllocateCommandBuffers.desc();
     // SAFETY: the parameters are of this command, and lead to values of this frame as after a call that succeeded.
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
-    let mut packer = Packer::new(&Names, &World);
+    let mut packer = Packer::new(&SimHandles, &World);
     // SAFETY: the image was just gathered from parameters that are alive.
     let words = unsafe { packer.leave(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1) };
     let Ok(record) = check(words.unwrap_or_default()) else { panic!("not a record") };
@@ -124,7 +124,7 @@ fn capacities_of_outputs_go_into_the_call() {
         p_images: Ptr::to_slice(&images),
         p_datas: Ptr::to_slice(&ranges),
     };
-    let mut stream = Stream::default();
+    let mut stream = RecordBuffer::default();
     let text = lavascope_record::print::print(record(&mut stream, Command::GetImageOpaqueCaptureDataEXT, &params));
     assert!(text.contains("address = present\n") && text.contains("size = 64\n"), "{text}");
 }
@@ -142,7 +142,7 @@ fn differences_are_named_by_their_path() {
     };
     let (mut left, mut right) = (BufferCreateInfo::zeroed(), BufferCreateInfo::zeroed());
     let (left_params, right_params) = (params(64, &mut left), params(65, &mut right));
-    let (mut one, mut two) = (Stream::default(), Stream::default());
+    let (mut one, mut two) = (RecordBuffer::default(), RecordBuffer::default());
     let left = record(&mut one, Command::CreateBuffer, &left_params);
     let right = record(&mut two, Command::CreateBuffer, &right_params);
     let difference = |path: &str, left: &str, right: &str| Difference {
@@ -172,7 +172,7 @@ impl Sink for Counter {
 fn a_tee_feeds_both_sinks() {
     let params =
         CmdDispatchParams { command_buffer: CommandBuffer(0), group_count_x: 1, group_count_y: 2, group_count_z: 3 };
-    let mut stream = Stream::default();
+    let mut stream = RecordBuffer::default();
     let record = record(&mut stream, Command::CmdDispatch, &params);
     let mut tee = Tee(Counter::default(), Counter::default());
     tee.enter(record);

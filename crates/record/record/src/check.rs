@@ -12,15 +12,15 @@ use std::cell::RefCell;
 use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
 
-use crate::alike::{Seen, Watched};
-use crate::facts::NoFacts;
+use crate::alike::{ObservedReads, ObservedMemory};
+use crate::facts::NoPackContext;
 use crate::glance;
-use crate::memory::Memory;
-use crate::record::{HEAD_SIZE, Head, Record, Remarks, beside};
-use crate::rules::{self, Verdict};
+use crate::memory::ReadableMemory;
+use crate::record::{HEADER_SIZE, RecordHeader, Record, Omissions, beside};
+use crate::rules::{self, PointerUse};
 use crate::template;
 use crate::walk::{
-    CHAIN_MAX, DEPTH_MAX, Frame, LOADER_LINKS, Pass, Way, aligned, ignores_addresses, uses_host_addresses, way,
+    CHAIN_MAX, DEPTH_MAX, StructFrame, LOADER_LINKS, WalkPass, PointerAction, aligned, ignores_addresses, uses_host_addresses, pointer_action,
 };
 
 /// Why bytes are not a record, and where.
@@ -31,12 +31,12 @@ pub struct CheckError {
     pub item: &'static str,
     /// Byte within the record.
     pub at: u64,
-    pub fault: Fault,
+    pub fault: RecordFault,
 }
 
 /// What is wrong with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum RecordFault {
     #[error("it ends before its head or stated size")]
     Truncated,
     #[error("no such command")]
@@ -77,40 +77,40 @@ pub enum Fault {
 
 /// A record that this process packed itself, or checked already. Only its size is looked at, except in debug builds: one
 /// that is not well formed after all may read as another call, or stop whoever reads it.
-pub fn own(words: &[u64]) -> Option<Record<'_>> {
-    if cfg!(debug_assertions) { check(words).ok() } else { own_by_head(words) }
+pub fn from_trusted(words: &[u64]) -> Option<Record<'_>> {
+    if cfg!(debug_assertions) { check(words).ok() } else { from_trusted_header(words) }
 }
 
 /// What release builds look at. It takes and refuses what [`check`] does, of all that this process packs.
-fn own_by_head(words: &[u64]) -> Option<Record<'_>> {
-    let head = Head::from_words(*words.first()?, *words.get(1)?);
-    let own = words.get(..head.body_words as usize + head.touches as usize)?;
+fn from_trusted_header(words: &[u64]) -> Option<Record<'_>> {
+    let head = RecordHeader::from_words(*words.first()?, *words.get(1)?);
+    let own = words.get(..head.body_words as usize + head.order_edge_count as usize)?;
     Command::from_number(head.command)?;
     // What stands beside calls has numbers of commands too, and is none.
-    (head.is_call() && head.body_words as usize >= HEAD_SIZE / 8).then_some(Record::checked(own))
+    (head.is_call() && head.body_words as usize >= HEADER_SIZE / 8).then_some(Record::from_checked(own))
 }
 
 /// Checks the record at the front of `words`. The rest of `words` may hold more records.
 pub fn check(words: &[u64]) -> Result<Record<'_>, CheckError> {
-    check_numbered(words, None, None)
+    check_with(words, None, None)
 }
 
 /// The same, with a note of all that the answer depends on beside the first word.
-pub(crate) fn check_seen<'a>(words: &'a [u64], seen: &Seen) -> Result<Record<'a>, CheckError> {
-    check_numbered(words, None, Some(seen))
+pub(crate) fn check_observed<'a>(words: &'a [u64], seen: &ObservedReads) -> Result<Record<'a>, CheckError> {
+    check_with(words, None, Some(seen))
 }
 
 /// Turns a record whose types of objects have other numbers into one of this version. `numbers` has, by the number
 /// there, the number here; zero for types that are not here. After an error the record is as it was.
 pub fn renumber(words: &mut [u64], numbers: &[u8; 256]) -> Result<(), CheckError> {
     let renumbering = Renumbering { numbers, changes: RefCell::default() };
-    if words.len() > HEAD_SIZE / 8 && Head::from_words(words[0], words[1]).kind == beside::MEMORY {
-        let at = HEAD_SIZE as u64;
-        if !renumbering.change(at, words[HEAD_SIZE / 8], HandleType::DeviceMemory) {
-            return Err(CheckError { item: "what the host wrote", at, fault: Fault::WrongHandle });
+    if words.len() > HEADER_SIZE / 8 && RecordHeader::from_words(words[0], words[1]).kind == beside::HOST_WRITE {
+        let at = HEADER_SIZE as u64;
+        if !renumbering.renumber_id(at, words[HEADER_SIZE / 8], HandleType::DeviceMemory) {
+            return Err(CheckError { item: "what the host wrote", at, fault: RecordFault::WrongHandle });
         }
     } else {
-        check_numbered(words, Some(&renumbering), None)?;
+        check_with(words, Some(&renumbering), None)?;
     }
     for (at, raw) in renumbering.changes.into_inner() {
         words[at as usize / 8] = raw;
@@ -127,7 +127,7 @@ struct Renumbering<'a> {
 
 impl Renumbering<'_> {
     /// Whether an id is of this type there.
-    fn change(&self, at: u64, raw: u64, ty: HandleType) -> bool {
+    fn renumber_id(&self, at: u64, raw: u64, ty: HandleType) -> bool {
         const SERIAL_BITS: u32 = 56;
         let number = self.numbers[(raw >> SERIAL_BITS) as usize];
         let own = u64::from(number) << SERIAL_BITS | raw & ((1 << SERIAL_BITS) - 1);
@@ -138,127 +138,127 @@ impl Renumbering<'_> {
     }
 }
 
-fn check_numbered<'a>(
+fn check_with<'a>(
     words: &'a [u64],
     renumbering: Option<&Renumbering<'_>>,
-    seen: Option<&Seen>,
+    seen: Option<&ObservedReads>,
 ) -> Result<Record<'a>, CheckError> {
     let fail = |item, fault| Err(CheckError { item, at: 0, fault });
-    let [first, second, ..] = words else { return fail("record", Fault::Truncated) };
-    let head = Head::from_words(*first, *second);
-    let Some(own) = words.get(..head.body_words as usize + head.touches as usize) else {
-        return fail("record", Fault::Truncated);
+    let [first, second, ..] = words else { return fail("record", RecordFault::Truncated) };
+    let head = RecordHeader::from_words(*first, *second);
+    let Some(own) = words.get(..head.body_words as usize + head.order_edge_count as usize) else {
+        return fail("record", RecordFault::Truncated);
     };
-    let Some(command) = Command::from_number(head.command) else { return fail("record", Fault::UnknownCommand) };
+    let Some(command) = Command::from_number(head.command) else { return fail("record", RecordFault::UnknownCommand) };
     let desc = command.desc();
     let (layout, pass) = match head.kind {
-        0 => (desc.parameters, Pass::Enter),
+        0 => (desc.parameters, WalkPass::Enter),
         1 => match desc.outputs {
-            Some(outputs) => (outputs.layout, Pass::Leave),
-            None => return fail(desc.name, Fault::NoOutputs),
+            Some(outputs) => (outputs.layout, WalkPass::Leave),
+            None => return fail(desc.name, RecordFault::NoOutputs),
         },
-        _ => return fail(desc.name, Fault::UnknownKind),
+        _ => return fail(desc.name, RecordFault::UnknownKind),
     };
-    let Some(remarks) = Remarks::checked(head.remarks) else { return fail(desc.name, Fault::UnknownRemarks) };
-    if (head.body_words as usize) < HEAD_SIZE / 8 {
-        return fail(desc.name, Fault::Truncated);
+    let Some(remarks) = Omissions::from_bits(head.omissions) else { return fail(desc.name, RecordFault::UnknownRemarks) };
+    if (head.body_words as usize) < HEADER_SIZE / 8 {
+        return fail(desc.name, RecordFault::Truncated);
     }
     let body = bytes_of_slice(&own[..head.body_words as usize]);
-    let image = &own[HEAD_SIZE / 8..head.body_words as usize];
-    if renumbering.is_none() && seen.is_none() && head.remarks == 0 && glance::is_well_formed(image, layout, pass) {
+    let image = &own[HEADER_SIZE / 8..head.body_words as usize];
+    if renumbering.is_none() && seen.is_none() && head.omissions == 0 && glance::is_well_formed(image, layout, pass) {
         debug_assert_eq!(check_image(body, layout, pass, remarks), Ok(()), "the short way is as strict");
-        return Ok(Record::checked(own));
+        return Ok(Record::from_checked(own));
     }
-    check_body(Watched::new(body, seen), layout, pass, remarks, renumbering)?;
-    Ok(Record::checked(own))
+    check_body(ObservedMemory::new(body, seen), layout, pass, remarks, renumbering)?;
+    Ok(Record::from_checked(own))
 }
 
 /// Checks head and image of one layout: the heart of [`check`], and of tests on single structures.
-pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Remarks) -> Result<(), CheckError> {
-    check_body(Watched::new(body, None), layout, pass, remarks, None)
+pub fn check_image(body: &[u8], layout: &'static Layout, pass: WalkPass, remarks: Omissions) -> Result<(), CheckError> {
+    check_body(ObservedMemory::new(body, None), layout, pass, remarks, None)
 }
 
 fn check_body(
-    memory: Watched<'_>,
+    memory: ObservedMemory<'_>,
     layout: &'static Layout,
-    pass: Pass,
-    remarks: Remarks,
+    pass: WalkPass,
+    remarks: Omissions,
     renumbering: Option<&Renumbering<'_>>,
 ) -> Result<(), CheckError> {
     let mut checker =
-        Checker { renumbering, memory, cursor: HEAD_SIZE as u64, found: Remarks::default(), item: layout.name };
-    let root = Frame::root(layout, HEAD_SIZE as u64);
+        Checker { renumbering, memory, cursor: HEADER_SIZE as u64, found: Omissions::default(), item: layout.name };
+    let root = StructFrame::root(layout, HEADER_SIZE as u64);
     checker.take(&root, u64::from(layout.size))?;
     checker.structure(&root, pass)?;
     if checker.cursor != memory.len() {
-        return Err(checker.error(&root, checker.cursor, Fault::TrailingBytes));
+        return Err(checker.error(&root, checker.cursor, RecordFault::TrailingBytes));
     }
-    let claimed = Remarks(remarks.0 & !Remarks::CUT.0);
+    let claimed = Omissions(remarks.0 & !Omissions::TRUNCATED.0);
     if claimed != checker.found {
-        return Err(checker.error(&root, 0, Fault::WrongRemarks));
+        return Err(checker.error(&root, 0, RecordFault::WrongRemarks));
     }
     Ok(())
 }
 
-type Checked = Result<(), CheckError>;
+type CheckResult = Result<(), CheckError>;
 
 struct Checker<'a> {
     /// None where ids have the numbers of this version.
     renumbering: Option<&'a Renumbering<'a>>,
-    memory: Watched<'a>,
+    memory: ObservedMemory<'a>,
     /// Where the next block must begin.
     cursor: u64,
-    found: Remarks,
+    found: Omissions,
     /// The command whose parameters or outputs are checked.
     item: &'static str,
 }
 
 impl Checker<'_> {
-    fn error(&self, frame: &Frame<'_>, at: u64, fault: Fault) -> CheckError {
+    fn error(&self, frame: &StructFrame<'_>, at: u64, fault: RecordFault) -> CheckError {
         CheckError { item: frame.layout.name, at, fault }
     }
 
-    fn word(&self, frame: &Frame<'_>, at: u64) -> Result<u64, CheckError> {
-        self.memory.read(at, 8).ok_or_else(|| self.error(frame, at, Fault::PastEnd))
+    fn word(&self, frame: &StructFrame<'_>, at: u64) -> Result<u64, CheckError> {
+        self.memory.read(at, 8).ok_or_else(|| self.error(frame, at, RecordFault::PastEnd))
     }
 
     /// Claims the next block of `size` bytes and verifies its end padding.
-    fn take(&mut self, frame: &Frame<'_>, size: u64) -> Result<u64, CheckError> {
+    fn take(&mut self, frame: &StructFrame<'_>, size: u64) -> Result<u64, CheckError> {
         let at = self.cursor;
         let end = at.checked_add(aligned(size)).filter(|end| *end <= self.memory.len());
-        let Some(end) = end else { return Err(self.error(frame, at, Fault::PastEnd)) };
+        let Some(end) = end else { return Err(self.error(frame, at, RecordFault::PastEnd)) };
         self.zero(frame, at + size, end)?;
         self.cursor = end;
         Ok(at)
     }
 
-    fn zero(&self, frame: &Frame<'_>, from: u64, to: u64) -> Checked {
+    fn zero(&self, frame: &StructFrame<'_>, from: u64, to: u64) -> CheckResult {
         let bytes = self.memory.bytes(from, to);
         match bytes {
             Some(bytes) if bytes.iter().all(|it| *it == 0) => Ok(()),
-            Some(_) => Err(self.error(frame, from, Fault::DirtyPadding)),
-            None => Err(self.error(frame, from, Fault::PastEnd)),
+            Some(_) => Err(self.error(frame, from, RecordFault::DirtyPadding)),
+            None => Err(self.error(frame, from, RecordFault::PastEnd)),
         }
     }
 
-    fn gaps(&self, frame: &Frame<'_>, gaps: &[Span]) -> Checked {
+    fn gaps(&self, frame: &StructFrame<'_>, gaps: &[Span]) -> CheckResult {
         gaps.iter()
             .try_for_each(|it| self.zero(frame, frame.base + u64::from(it.at), frame.base + u64::from(it.at + it.size)))
     }
 
-    fn structure(&mut self, frame: &Frame<'_>, pass: Pass) -> Checked {
+    fn structure(&mut self, frame: &StructFrame<'_>, pass: WalkPass) -> CheckResult {
         if frame.depth > DEPTH_MAX {
-            return Err(self.error(frame, frame.base, Fault::TooDeep));
+            return Err(self.error(frame, frame.base, RecordFault::TooDeep));
         }
-        if pass == Pass::Skeleton {
-            self.only_kept(frame)?;
+        if pass == WalkPass::Skeleton {
+            self.check_skeleton(frame)?;
         }
         self.gaps(frame, frame.layout.gaps)?;
         frame.layout.work.iter().try_for_each(|it| self.work(frame, it, pass))
     }
 
     /// A skeleton is zero but for what it carries into the call, and its pointers.
-    fn only_kept(&self, frame: &Frame<'_>) -> Checked {
+    fn check_skeleton(&self, frame: &StructFrame<'_>) -> CheckResult {
         let slots = frame.layout.work.iter().filter_map(|it| match it {
             Work::Chain { at } | Work::Pointer { at, .. } => Some(Span { at: *at, size: 8 }),
             _ => None,
@@ -273,34 +273,34 @@ impl Checker<'_> {
         self.zero(frame, frame.base + u64::from(end), frame.base + u64::from(frame.layout.size))
     }
 
-    fn work(&mut self, frame: &Frame<'_>, work: &Work, pass: Pass) -> Checked {
+    fn work(&mut self, frame: &StructFrame<'_>, work: &Work, pass: WalkPass) -> CheckResult {
         let at = frame.base + u64::from(work.at());
-        let is_skeleton = pass == Pass::Skeleton;
+        let is_skeleton = pass == WalkPass::Skeleton;
         match work {
             Work::Chain { .. } => self.chain(frame, at, pass),
             Work::Pointer { pointer, .. } => self.pointer(frame, at, pointer, pass, 0),
             _ if is_skeleton => Ok(()),
             Work::Handles { count, ty, .. } => self.handles(frame, at, u64::from(*count), *ty),
             Work::TypedHandle { ty, numbering, .. } => {
-                let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
+                let number = self.memory.read_field(frame.base, *ty).unwrap_or(0) as i32;
                 self.typed_handle(frame, at, number, *numbering)
             }
             Work::Opaque { .. } => self.opaque(frame, at),
             Work::Text { size, .. } => self.fixed_text(frame, at, u64::from(*size)),
             Work::Select { union, selector, cases } => {
-                let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
+                let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 self.select(frame, *union, case, pass)
             }
             Work::Tail { array, element, count } => {
-                let used = rules::tail(&self.memory, frame, *array, *element, *count);
+                let used = rules::used_tail_size(&self.memory, frame, *array, *element, *count);
                 self.zero(frame, at + used, at + u64::from(array.size))
             }
             Work::DeviceOrHost { .. } => self.device_or_host(frame, at),
         }
     }
 
-    fn select(&mut self, frame: &Frame<'_>, union: Span, case: Option<&Case>, pass: Pass) -> Checked {
+    fn select(&mut self, frame: &StructFrame<'_>, union: Span, case: Option<&Case>, pass: WalkPass) -> CheckResult {
         let used = case.map_or(0, |it| it.size);
         let start = frame.base + u64::from(union.at);
         self.zero(frame, start + u64::from(used), start + u64::from(union.size))?;
@@ -309,7 +309,7 @@ impl Checker<'_> {
         case.work.iter().try_for_each(|it| self.work(frame, it, pass))
     }
 
-    fn device_or_host(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
+    fn device_or_host(&mut self, frame: &StructFrame<'_>, at: u64) -> CheckResult {
         if ignores_addresses(self.item) {
             return self.opaque(frame, at);
         }
@@ -318,31 +318,31 @@ impl Checker<'_> {
         }
         self.opaque(frame, at)?;
         if self.word(frame, at)? != 0 {
-            self.found.add(Remarks::CONTENTS_MISSING);
+            self.found.add(Omissions::CONTENTS_MISSING);
         }
         Ok(())
     }
 
-    fn opaque(&self, frame: &Frame<'_>, at: u64) -> Checked {
+    fn opaque(&self, frame: &StructFrame<'_>, at: u64) -> CheckResult {
         match self.word(frame, at)? {
             0 | 2 => Ok(()),
-            _ => Err(self.error(frame, at, Fault::WrongOpaque)),
+            _ => Err(self.error(frame, at, RecordFault::WrongOpaque)),
         }
     }
 
-    fn handles(&self, frame: &Frame<'_>, at: u64, count: u64, ty: HandleType) -> Checked {
+    fn handles(&self, frame: &StructFrame<'_>, at: u64, count: u64, ty: HandleType) -> CheckResult {
         (0..count).try_for_each(|it| {
             let raw = self.memory.handle(at + it * 8, ty);
-            let raw = raw.ok_or_else(|| self.error(frame, at + it * 8, Fault::PastEnd))?;
+            let raw = raw.ok_or_else(|| self.error(frame, at + it * 8, RecordFault::PastEnd))?;
             let is_right = match self.renumbering {
                 None => ObjectId::checked(raw, ty).is_some(),
-                Some(renumbering) => renumbering.change(at + it * 8, raw, ty),
+                Some(renumbering) => renumbering.renumber_id(at + it * 8, raw, ty),
             };
-            if is_right { Ok(()) } else { Err(self.error(frame, at + it * 8, Fault::WrongHandle)) }
+            if is_right { Ok(()) } else { Err(self.error(frame, at + it * 8, RecordFault::WrongHandle)) }
         })
     }
 
-    fn typed_handle(&self, frame: &Frame<'_>, at: u64, number: i32, numbering: ObjectNumbering) -> Checked {
+    fn typed_handle(&self, frame: &StructFrame<'_>, at: u64, number: i32, numbering: ObjectNumbering) -> CheckResult {
         match handle_type(number, numbering) {
             Some(ty) => self.handles(frame, at, 1, ty),
             // Nothing is known of objects of an unknown type but that there is one.
@@ -351,15 +351,15 @@ impl Checker<'_> {
     }
 
     /// Characters, then zeros; or no zero at all.
-    fn fixed_text(&self, frame: &Frame<'_>, at: u64, size: u64) -> Checked {
+    fn fixed_text(&self, frame: &StructFrame<'_>, at: u64, size: u64) -> CheckResult {
         let Some(bytes) = self.memory.bytes(at, at + size) else {
-            return Err(self.error(frame, at, Fault::PastEnd));
+            return Err(self.error(frame, at, RecordFault::PastEnd));
         };
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
         self.zero(frame, at + end as u64, at + size)
     }
 
-    fn chain(&mut self, frame: &Frame<'_>, at: u64, pass: Pass) -> Checked {
+    fn chain(&mut self, frame: &StructFrame<'_>, at: u64, pass: WalkPass) -> CheckResult {
         let mut slot = at;
         for _ in 0..=CHAIN_MAX {
             let offset = self.word(frame, slot)?;
@@ -367,35 +367,35 @@ impl Checker<'_> {
                 return Ok(());
             }
             if offset != self.cursor {
-                return Err(self.error(frame, slot, Fault::WrongOffset));
+                return Err(self.error(frame, slot, RecordFault::WrongOffset));
             }
             slot = self.chained(frame, offset, pass)?;
         }
-        Err(self.error(frame, at, Fault::TooDeep))
+        Err(self.error(frame, at, RecordFault::TooDeep))
     }
 
     /// One structure of a chain. Gives the place of its own chain, which the caller goes on with.
-    fn chained(&mut self, frame: &Frame<'_>, offset: u64, pass: Pass) -> Result<u64, CheckError> {
+    fn chained(&mut self, frame: &StructFrame<'_>, offset: u64, pass: WalkPass) -> Result<u64, CheckError> {
         const NEXT_AT: u64 = 8;
         let Some(s_type) = self.memory.u32(offset).map(|it| it as i32) else {
-            return Err(self.error(frame, offset, Fault::PastEnd));
+            return Err(self.error(frame, offset, RecordFault::PastEnd));
         };
         let Some(layout) = structure_by_type(s_type) else {
             if LOADER_LINKS.contains(&s_type) {
-                return Err(self.error(frame, offset, Fault::WrongStub));
+                return Err(self.error(frame, offset, RecordFault::WrongStub));
             }
             self.take(frame, 16)?;
             self.zero(frame, offset + 4, offset + 8)?;
-            self.found.add(Remarks::UNKNOWN_STRUCTURES);
+            self.found.add(Omissions::UNKNOWN_STRUCTURES);
             return Ok(offset + NEXT_AT);
         };
         let inner = frame.child(layout, offset, 0);
         if inner.depth > DEPTH_MAX {
-            return Err(self.error(frame, offset, Fault::TooDeep));
+            return Err(self.error(frame, offset, RecordFault::TooDeep));
         }
         self.take(&inner, u64::from(layout.size))?;
-        if pass == Pass::Skeleton {
-            self.only_kept(&inner)?;
+        if pass == WalkPass::Skeleton {
+            self.check_skeleton(&inner)?;
         }
         self.gaps(&inner, layout.gaps)?;
         // The chain goes on behind everything else that this structure leads to.
@@ -404,46 +404,46 @@ impl Checker<'_> {
         Ok(offset + NEXT_AT)
     }
 
-    fn pointer(&mut self, frame: &Frame<'_>, at: u64, pointer: &Pointer, pass: Pass, element: u64) -> Checked {
+    fn pointer(&mut self, frame: &StructFrame<'_>, at: u64, pointer: &Pointer, pass: WalkPass, element: u64) -> CheckResult {
         let slot = self.word(frame, at)?;
         if slot == 0 {
             return Ok(());
         }
-        let way = way(pointer, pass);
-        if way == Way::Drop {
-            return Err(self.error(frame, at, Fault::WrongMark));
+        let way = pointer_action(pointer, pass);
+        if way == PointerAction::Drop {
+            return Err(self.error(frame, at, RecordFault::WrongMark));
         }
-        match rules::verdict(&self.memory, &NoFacts, frame, pointer.read) {
-            Verdict::Read => {}
-            Verdict::Ignored => return Err(self.error(frame, at, Fault::IgnoredPointer)),
+        match rules::pointer_use(&self.memory, &NoPackContext, frame, pointer.read) {
+            PointerUse::Read => {}
+            PointerUse::Ignored => return Err(self.error(frame, at, RecordFault::IgnoredPointer)),
             // Who packed it may not have known either.
-            Verdict::Unknown if slot == Ptr::<u8>::PRESENT.0 => {
-                self.found.add(Remarks::CONTENTS_MISSING);
+            PointerUse::Unknown if slot == Ptr::<u8>::PRESENT.0 => {
+                self.found.add(Omissions::CONTENTS_MISSING);
                 return Ok(());
             }
-            Verdict::Unknown => {}
+            PointerUse::Unknown => {}
         }
         let pass = match way {
-            Way::Follow(pass) => pass,
-            Way::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
-            Way::Mark | Way::Drop => return Err(self.error(frame, at, Fault::WrongMark)),
+            PointerAction::Follow(pass) => pass,
+            PointerAction::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
+            PointerAction::Mark | PointerAction::Drop => return Err(self.error(frame, at, RecordFault::WrongMark)),
         };
         if slot == Ptr::<u8>::PRESENT.0 && self.may_lack_contents(frame, pointer, element) {
-            self.found.add(Remarks::CONTENTS_MISSING);
+            self.found.add(Omissions::CONTENTS_MISSING);
             return Ok(());
         }
         if slot == Ptr::<u8>::EMPTY.0 {
             let is_empty = rules::count(&self.memory, frame, pointer.len, element) == Some(0);
             let has_count = !matches!(pointer.to, Target::Blob(_) | Target::Template);
-            return if is_empty && has_count { Ok(()) } else { Err(self.error(frame, at, Fault::WrongMark)) };
+            return if is_empty && has_count { Ok(()) } else { Err(self.error(frame, at, RecordFault::WrongMark)) };
         }
         if slot != self.cursor {
-            return Err(self.error(frame, at, Fault::WrongOffset));
+            return Err(self.error(frame, at, RecordFault::WrongOffset));
         }
         self.target(frame, pointer, pass, element)
     }
 
-    fn may_lack_contents(&self, frame: &Frame<'_>, pointer: &Pointer, element: u64) -> bool {
+    fn may_lack_contents(&self, frame: &StructFrame<'_>, pointer: &Pointer, element: u64) -> bool {
         match pointer.to {
             Target::Blob(_) | Target::Template => true,
             Target::Text => false,
@@ -451,7 +451,7 @@ impl Checker<'_> {
         }
     }
 
-    fn target(&mut self, frame: &Frame<'_>, pointer: &Pointer, pass: Pass, element: u64) -> Checked {
+    fn target(&mut self, frame: &StructFrame<'_>, pointer: &Pointer, pass: WalkPass, element: u64) -> CheckResult {
         match &pointer.to {
             Target::Text => return self.text(frame),
             Target::Blob(_) => return self.blob(frame),
@@ -461,11 +461,11 @@ impl Checker<'_> {
         }
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
         if count == 0 {
-            return Err(self.error(frame, self.cursor, Fault::WrongOffset));
+            return Err(self.error(frame, self.cursor, RecordFault::WrongOffset));
         }
         let size = target_size(&pointer.to);
         let Some(total) = count.checked_mul(size).filter(|it| *it <= self.memory.len()) else {
-            return Err(self.error(frame, self.cursor, Fault::CountOverflow));
+            return Err(self.error(frame, self.cursor, RecordFault::CountOverflow));
         };
         let first = self.take(frame, total)?;
         if let Target::Values(_) = pointer.to {
@@ -474,7 +474,7 @@ impl Checker<'_> {
         (0..count).try_for_each(|index| self.element(frame, &pointer.to, first + index * size, index, pass))
     }
 
-    fn element(&mut self, frame: &Frame<'_>, target: &Target, at: u64, index: u64, pass: Pass) -> Checked {
+    fn element(&mut self, frame: &StructFrame<'_>, target: &Target, at: u64, index: u64, pass: WalkPass) -> CheckResult {
         match target {
             Target::Struct(layout) => self.structure(&frame.child(layout, at, index), pass),
             Target::Handle(ty) => self.handles(frame, at, 1, *ty),
@@ -484,53 +484,53 @@ impl Checker<'_> {
         }
     }
 
-    fn text(&mut self, frame: &Frame<'_>) -> Checked {
+    fn text(&mut self, frame: &StructFrame<'_>) -> CheckResult {
         let rest = self.memory.bytes(self.cursor, self.memory.len()).unwrap_or_default();
         match rest.iter().position(|it| *it == 0) {
             Some(end) => self.take(frame, end as u64 + 1).map(drop),
-            None => Err(self.error(frame, self.cursor, Fault::UnterminatedText)),
+            None => Err(self.error(frame, self.cursor, RecordFault::UnterminatedText)),
         }
     }
 
-    fn blob(&mut self, frame: &Frame<'_>) -> Checked {
+    fn blob(&mut self, frame: &StructFrame<'_>) -> CheckResult {
         let at = self.take(frame, 8)?;
         let size = self.word(frame, at)?;
         if size > self.memory.len() {
-            return Err(self.error(frame, at, Fault::CountOverflow));
+            return Err(self.error(frame, at, RecordFault::CountOverflow));
         }
         self.take(frame, size).map(drop)
     }
 
-    fn any_structure(&mut self, frame: &Frame<'_>, pass: Pass) -> Checked {
+    fn any_structure(&mut self, frame: &StructFrame<'_>, pass: WalkPass) -> CheckResult {
         let next = self.chained(frame, self.cursor, pass)?;
         self.chain(frame, next, pass)
     }
 
-    fn template(&mut self, frame: &Frame<'_>) -> Checked {
+    fn template(&mut self, frame: &StructFrame<'_>) -> CheckResult {
         let at = self.take(frame, 8)?;
         let count = self.word(frame, at)?;
         let Some(total) = count.checked_mul(template::ENTRY_SIZE).filter(|it| *it <= self.memory.len()) else {
-            return Err(self.error(frame, at, Fault::CountOverflow));
+            return Err(self.error(frame, at, RecordFault::CountOverflow));
         };
         let entries = self.take(frame, total)?;
         (0..count).try_for_each(|it| self.template_entry(frame, entries + it * template::ENTRY_SIZE))
     }
 
-    fn template_entry(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
+    fn template_entry(&mut self, frame: &StructFrame<'_>, at: u64) -> CheckResult {
         let mut words = [0; 4];
         for (index, word) in words.iter_mut().enumerate() {
             *word = self.word(frame, at + index as u64 * 8)?;
         }
         let entry = template::entry_from(words);
-        let Some(element) = template::element(entry.descriptor_type) else { return Ok(()) };
+        let Some(element) = template::element_of(entry.descriptor_type) else { return Ok(()) };
         let first = self.take(frame, element.size() * u64::from(entry.descriptor_count))?;
         match element {
-            template::Element::Struct(layout) => (0..u64::from(entry.descriptor_count)).try_for_each(|index| {
+            template::TemplateElement::Struct(layout) => (0..u64::from(entry.descriptor_count)).try_for_each(|index| {
                 let at = first + index * element.size();
-                self.structure(&frame.child(layout, at, index), Pass::Enter)
+                self.structure(&frame.child(layout, at, index), WalkPass::Enter)
             }),
-            template::Element::Handle(ty) => self.handles(frame, first, u64::from(entry.descriptor_count), ty),
-            template::Element::Number | template::Element::Bytes => Ok(()),
+            template::TemplateElement::Handle(ty) => self.handles(frame, first, u64::from(entry.descriptor_count), ty),
+            template::TemplateElement::Number | template::TemplateElement::Bytes => Ok(()),
         }
     }
 }
@@ -563,13 +563,13 @@ mod tests {
     fn what_stands_beside_calls_is_a_call_in_no_build() {
         let mut words = Vec::new();
         HostBytes { region: 1, first: 0, bytes: &[7; 64] }.to_words(5, &[], &mut words);
-        for kind in [beside::TIME, beside::MEMORY, beside::FACTS, beside::HOST] {
-            let head = Head { kind, ..Head::from_words(words[0], words[1]) };
+        for kind in [beside::TIME, beside::HOST_WRITE, beside::METADATA, beside::HOST_BYTES] {
+            let head = RecordHeader { kind, ..RecordHeader::from_words(words[0], words[1]) };
             words[..2].copy_from_slice(&head.to_words());
-            assert!(check(&words).is_err() && own_by_head(&words).is_none(), "kind {kind}");
+            assert!(check(&words).is_err() && from_trusted_header(&words).is_none(), "kind {kind}");
         }
-        let head = Head { body_words: 2, command: 0, kind: 0, remarks: 0, call: 1, touches: 0 };
-        assert!(own_by_head(&head.to_words()).is_some());
-        assert!(own_by_head(&head.to_words()[..1]).is_none());
+        let head = RecordHeader { body_words: 2, command: 0, kind: 0, omissions: 0, call: 1, order_edge_count: 0 };
+        assert!(from_trusted_header(&head.to_words()).is_some());
+        assert!(from_trusted_header(&head.to_words()[..1]).is_none());
     }
 }

@@ -3,15 +3,15 @@
 use lavascope_abi::DescriptorUpdateTemplateEntry;
 use lavascope_abi::desc::Blob;
 
-use crate::walk::Frame;
+use crate::walk::StructFrame;
 
 /// Knowledge about objects that decides which pointers of a call are read.
 ///
 /// Handles are as they stand in the memory being walked: the driver's in C memory, ids in a record.
 /// Not knowing is always safe: the pointer is then not followed, and the record says that contents are missing.
-pub trait Facts {
+pub trait PackContext {
     /// Whether every answer is none, so that there is no need to ask.
-    fn knows_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         false
     }
 
@@ -33,7 +33,7 @@ pub trait Facts {
     }
 
     /// The bytes behind a pointer of the structure or parameters at `owner`, which leads to those around it.
-    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+    fn blob_size(&self, _blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
         None
     }
 }
@@ -53,10 +53,10 @@ pub struct LibraryUse {
 }
 
 /// Nobody knows anything: the view of a record that stands alone.
-pub struct NoFacts;
+pub struct NoPackContext;
 
-impl Facts for NoFacts {
-    fn knows_nothing(&self) -> bool {
+impl PackContext for NoPackContext {
+    fn is_empty(&self) -> bool {
         true
     }
 }

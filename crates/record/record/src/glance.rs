@@ -5,25 +5,25 @@
 use lavascope_abi::desc::{Layout, Len, Place, Pointer, Read, Span, Target, Work};
 use lavascope_abi::{ObjectId, bytes_of_slice};
 
-use crate::record::HEAD_SIZE;
-use crate::walk::{Pass, Way, way};
+use crate::record::HEADER_SIZE;
+use crate::walk::{WalkPass, PointerAction, pointer_action};
 
 /// Whether an image is well formed, without remarks. False says nothing.
-pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: Pass) -> bool {
-    let mut glance = Glance { image, cursor: 0 };
+pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: WalkPass) -> bool {
+    let mut glance = FastChecker { image, cursor: 0 };
     glance.take(u64::from(layout.size)).is_some()
         && layout.gaps.iter().all(|it| glance.is_zero(*it))
         && layout.work.iter().all(|it| glance.work(it, pass).is_some())
         && glance.cursor == image.len()
 }
 
-struct Glance<'a> {
+struct FastChecker<'a> {
     image: &'a [u64],
     /// Where the next block must begin, in words.
     cursor: usize,
 }
 
-impl Glance<'_> {
+impl FastChecker<'_> {
     /// The words of the next block of so many bytes, if they are there and end with zeros.
     #[inline]
     fn take(&mut self, size: u64) -> Option<&[u64]> {
@@ -43,7 +43,7 @@ impl Glance<'_> {
     }
 
     #[inline]
-    fn work(&mut self, work: &Work, pass: Pass) -> Option<()> {
+    fn work(&mut self, work: &Work, pass: WalkPass) -> Option<()> {
         match work {
             Work::Handles { at, count, ty, .. } => {
                 let first = *at as usize / 8;
@@ -65,10 +65,10 @@ impl Glance<'_> {
     }
 
     /// What a pointer that is not null leads to.
-    fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: Pass) -> Option<()> {
+    fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: WalkPass) -> Option<()> {
         let is_followed =
-            matches!(pointer.read, Read::Always) && matches!(way(pointer, pass), Way::Follow(it) if it == pass);
-        if !is_followed || slot != (HEAD_SIZE + self.cursor * 8) as u64 {
+            matches!(pointer.read, Read::Always) && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
+        if !is_followed || slot != (HEADER_SIZE + self.cursor * 8) as u64 {
             return None;
         }
         let count = match pointer.len {

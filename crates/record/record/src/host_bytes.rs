@@ -1,7 +1,7 @@
 //! Bytes of the host's own memory that a call reads and its record does not hold, because only the image that they go
 //! into tells how many they are.
 //!
-//! The image of such a record ([`beside::HOST`]), which stands directly before that of the call:
+//! The image of such a record ([`beside::HOST_BYTES`]), which stands directly before that of the call:
 //!
 //! ```text
 //! word 0   which region of the call reads them
@@ -14,9 +14,9 @@
 
 use lavascope_abi::bytes_of_slice;
 
-use crate::record::{HEAD_SIZE, Head, beside};
+use crate::record::{HEADER_SIZE, RecordHeader, beside};
 
-const HEAD_WORDS: usize = HEAD_SIZE / 8;
+const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// Words of the image before the bytes.
 pub(crate) const FIRST_BYTE: usize = 3;
 
@@ -31,9 +31,9 @@ pub struct HostBytes<'a> {
 
 impl<'a> HostBytes<'a> {
     /// Reads a record; none if it is no whole record of this kind.
-    pub fn of(record: &'a [u64]) -> Option<HostBytes<'a>> {
-        let head = Head::from_words(*record.first()?, *record.get(1)?);
-        if head.kind != beside::HOST || head.size() != record.len() * 8 {
+    pub fn parse(record: &'a [u64]) -> Option<HostBytes<'a>> {
+        let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
+        if head.kind != beside::HOST_BYTES || head.size() != record.len() * 8 {
             return None;
         }
         let image = record.get(HEAD_WORDS..head.body_words as usize)?;
@@ -57,7 +57,7 @@ impl<'a> HostBytes<'a> {
             words.push(u64::from_le_bytes(last));
         }
         let (body_words, touch_count) = (words.len() as u32, touches.len() as u32);
-        let head = Head { body_words, command: 0, kind: beside::HOST, remarks: 0, call, touches: touch_count };
+        let head = RecordHeader { body_words, command: 0, kind: beside::HOST_BYTES, omissions: 0, call, order_edge_count: touch_count };
         words[..HEAD_WORDS].copy_from_slice(&head.to_words());
         words.extend_from_slice(touches);
     }
@@ -74,13 +74,13 @@ mod tests {
             let it = HostBytes { region: 2, first: 48, bytes: &all };
             let mut words = Vec::new();
             it.to_words(5, &[9], &mut words);
-            assert_eq!(HostBytes::of(&words), Some(it));
-            assert_eq!(Head::from_words(words[0], words[1]).completed(), Some(5));
+            assert_eq!(HostBytes::parse(&words), Some(it));
+            assert_eq!(RecordHeader::from_words(words[0], words[1]).completed_call(), Some(5));
             for cut in 0..words.len() {
-                assert_eq!(HostBytes::of(&words[..cut]), None);
+                assert_eq!(HostBytes::parse(&words[..cut]), None);
             }
             words[4] += 8;
-            assert_eq!(HostBytes::of(&words), None);
+            assert_eq!(HostBytes::parse(&words), None);
         }
     }
 }

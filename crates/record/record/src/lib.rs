@@ -28,12 +28,12 @@ mod view;
 pub mod walk;
 pub mod written;
 
-pub use alike::Alike;
-pub use check::{CheckError, Fault, check, own, renumber};
+pub use alike::RecordCheckCache;
+pub use check::{CheckError, RecordFault, check, from_trusted, renumber};
 pub use generated::{Call, Outcome};
 pub use host_bytes::HostBytes;
-pub use record::{Head, Kind, Record, Remarks, Touch};
+pub use record::{RecordHeader, RecordPhase, Record, Omissions, OrderEdge};
 pub use sink::{Sink, Tee};
-pub use titles::{LabelPath, Titles};
+pub use titles::{LabelPath, ObjectNames};
 pub use view::{Chain, Chained, View, Views};
-pub use written::{Writing, Written};
+pub use written::{HostWriteBuilder, HostWrite};

@@ -1,11 +1,11 @@
 //! Reading integers and following pointers, in C memory and in records alike.
 //!
-//! The rules are written once against [`Memory`]. `marshal` implements it for addresses, this file for offsets.
+//! The rules are written once against [`ReadableMemory`]. `marshal` implements it for addresses, this file for offsets.
 
 use lavascope_abi::desc::Place;
 
 /// A place to read from. Nothing is read through a null pointer or a mark.
-pub trait Memory {
+pub trait ReadableMemory {
     /// An unsigned integer of 1, 2, 4 or 8 bytes.
     fn read(&self, at: u64, width: u8) -> Option<u64>;
 
@@ -18,7 +18,7 @@ pub trait Memory {
     }
 
     /// An integer at a place of the structure at `base`.
-    fn at(&self, base: u64, place: Place) -> Option<u64> {
+    fn read_field(&self, base: u64, place: Place) -> Option<u64> {
         let owner = match place.through {
             Place::HERE => base,
             through => self.follow(base + u64::from(through))?,
@@ -33,7 +33,7 @@ pub struct RecordMemory<'a> {
     pub body: &'a [u8],
 }
 
-impl Memory for RecordMemory<'_> {
+impl ReadableMemory for RecordMemory<'_> {
     fn read(&self, at: u64, width: u8) -> Option<u64> {
         let start = usize::try_from(at).ok()?;
         let bytes = self.body.get(start..start.checked_add(usize::from(width))?)?;
@@ -48,6 +48,6 @@ impl Memory for RecordMemory<'_> {
     }
 
     fn follow(&self, at: u64) -> Option<u64> {
-        self.read(at, 8).filter(|it| (super::record::HEAD_SIZE as u64..self.body.len() as u64).contains(it))
+        self.read(at, 8).filter(|it| (super::record::HEADER_SIZE as u64..self.body.len() as u64).contains(it))
     }
 }

@@ -4,10 +4,10 @@
 //! behind rasterization is read when rasterization is discarded. Newer specifications call every non-null pointer
 //! valid where older ones call it ignored: here a pointer is followed only where both agree that it is read.
 
-use crate::facts::{Facts, LibraryUse, SubpassUse};
-use crate::memory::Memory;
-use crate::rules::{MESH_STAGES, Verdict, own_stages};
-use crate::walk::{CHAIN_MAX, Frame};
+use crate::facts::{PackContext, LibraryUse, SubpassUse};
+use crate::memory::ReadableMemory;
+use crate::rules::{MESH_STAGES, PointerUse, own_stages};
+use crate::walk::{CHAIN_MAX, StructFrame};
 
 const VERTEX_INPUT_INTERFACE: u32 = 1;
 const PRE_RASTERIZATION: u32 = 2;
@@ -25,7 +25,7 @@ const RASTERIZER_DISCARD: i32 = 1000377001;
 const VERTEX_INPUT: i32 = 1000352000;
 
 /// The facts about one pipeline that decide what is read.
-pub(crate) struct Pipeline {
+pub(crate) struct GraphicsPipelineReads {
     subsets: u32,
     pub(crate) stages: u32,
     dynamic: Vec<i32>,
@@ -38,8 +38,8 @@ pub(crate) struct Pipeline {
     has_rendering_depth_stencil: bool,
 }
 
-impl Pipeline {
-    pub(crate) fn read<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Pipeline {
+impl GraphicsPipelineReads {
+    pub(crate) fn read<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> GraphicsPipelineReads {
         let number = |name: &str, width| frame.field(name).and_then(|at| memory.read(at, width)).unwrap_or(0);
         let dynamic = dynamic_states(memory, frame);
         let libraries = libraries(memory, facts, frame);
@@ -51,7 +51,7 @@ impl Pipeline {
         let rendering = find_chained(memory, frame.base, RENDERING);
         let rendering_number = |at: u64| rendering.and_then(|it| memory.u32(it + at)).unwrap_or(0);
         let has_own_rasterizer = subsets & PRE_RASTERIZATION != 0;
-        Pipeline {
+        GraphicsPipelineReads {
             subsets,
             stages,
             has_mesh: match &libraries {
@@ -93,22 +93,22 @@ impl Pipeline {
     }
 
     /// State that is read if `is_specified` and fragments are produced at all.
-    pub(crate) fn when_rasterizing(&self, is_specified: bool) -> Verdict {
-        if is_specified { self.rasterizes.into() } else { Verdict::Ignored }
+    pub(crate) fn when_rasterizing(&self, is_specified: bool) -> PointerUse {
+        if is_specified { self.rasterizes.into() } else { PointerUse::Ignored }
     }
 
-    pub(crate) fn reads_vertex_input(&self) -> Verdict {
-        if self.is_dynamic(VERTEX_INPUT) { Verdict::Ignored } else { self.reads_input_assembly() }
+    pub(crate) fn reads_vertex_input(&self) -> PointerUse {
+        if self.is_dynamic(VERTEX_INPUT) { PointerUse::Ignored } else { self.reads_input_assembly() }
     }
 
-    pub(crate) fn reads_input_assembly(&self) -> Verdict {
+    pub(crate) fn reads_input_assembly(&self) -> PointerUse {
         if self.subsets & VERTEX_INPUT_INTERFACE == 0 {
-            return Verdict::Ignored;
+            return PointerUse::Ignored;
         }
         self.has_mesh.map(|it| !it).into()
     }
 
-    pub(crate) fn reads_depth_stencil(&self) -> Verdict {
+    pub(crate) fn reads_depth_stencil(&self) -> PointerUse {
         let has_attachment = match self.has_render_pass {
             true => self.subpass.map(|it| it.depth_stencil),
             false => Some(self.has_rendering_depth_stencil || !self.has_fragment_output()),
@@ -116,7 +116,7 @@ impl Pipeline {
         self.reads_with(self.has_fragment_shader(), has_attachment)
     }
 
-    pub(crate) fn reads_color_blend(&self) -> Verdict {
+    pub(crate) fn reads_color_blend(&self) -> PointerUse {
         let has_attachment = match self.has_render_pass {
             true => self.subpass.map(|it| it.color),
             false => Some(self.rendering_colors > 0),
@@ -124,21 +124,21 @@ impl Pipeline {
         self.reads_with(self.has_fragment_output(), has_attachment)
     }
 
-    pub(crate) fn reads_rendering_colors(&self) -> Verdict {
+    pub(crate) fn reads_rendering_colors(&self) -> PointerUse {
         self.when_rasterizing(self.has_fragment_output() && !self.has_render_pass)
     }
 
-    fn reads_with(&self, is_specified: bool, has_attachment: Option<bool>) -> Verdict {
+    fn reads_with(&self, is_specified: bool, has_attachment: Option<bool>) -> PointerUse {
         match (self.when_rasterizing(is_specified), has_attachment) {
-            (Verdict::Ignored, _) | (_, Some(false)) => Verdict::Ignored,
-            (Verdict::Read, Some(true)) => Verdict::Read,
-            _ => Verdict::Unknown,
+            (PointerUse::Ignored, _) | (_, Some(false)) => PointerUse::Ignored,
+            (PointerUse::Read, Some(true)) => PointerUse::Read,
+            _ => PointerUse::Unknown,
         }
     }
 }
 
 /// The state subsets that this call specifies itself.
-fn subsets<M: Memory>(memory: &M, frame: &Frame<'_>, has_libraries: bool) -> u32 {
+fn subsets<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, has_libraries: bool) -> u32 {
     if let Some(chained) = find_chained(memory, frame.base, LIBRARY_SUBSETS) {
         return memory.u32(chained + 16).unwrap_or(0) & ALL_SUBSETS;
     }
@@ -151,10 +151,10 @@ fn subsets<M: Memory>(memory: &M, frame: &Frame<'_>, has_libraries: bool) -> u32
 }
 
 /// What is known of each linked library; none without any.
-fn libraries<M: Memory, F: Facts + ?Sized>(
+fn libraries<M: ReadableMemory, F: PackContext + ?Sized>(
     memory: &M,
     facts: &F,
-    frame: &Frame<'_>,
+    frame: &StructFrame<'_>,
 ) -> Option<Vec<Option<LibraryUse>>> {
     let chained = find_chained(memory, frame.base, LINKED_LIBRARIES)?;
     let count = memory.u32(chained + 16).filter(|it| *it > 0)?;
@@ -171,7 +171,7 @@ fn any_library(libraries: &[Option<LibraryUse>], has: fn(&LibraryUse) -> bool) -
     libraries.iter().all(Option::is_some).then_some(false)
 }
 
-fn dynamic_states<M: Memory>(memory: &M, frame: &Frame<'_>) -> Vec<i32> {
+fn dynamic_states<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>) -> Vec<i32> {
     let states = || {
         let info = memory.follow(frame.field("pDynamicState")?)?;
         let count = memory.u32(info + 20)?;
@@ -181,7 +181,7 @@ fn dynamic_states<M: Memory>(memory: &M, frame: &Frame<'_>) -> Vec<i32> {
     states().unwrap_or_default()
 }
 
-fn rasterizes<M: Memory>(memory: &M, frame: &Frame<'_>, dynamic: &[i32]) -> bool {
+fn rasterizes<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, dynamic: &[i32]) -> bool {
     if dynamic.contains(&RASTERIZER_DISCARD) {
         return true;
     }
@@ -191,7 +191,7 @@ fn rasterizes<M: Memory>(memory: &M, frame: &Frame<'_>, dynamic: &[i32]) -> bool
 }
 
 /// The structure of a type in the chain of the structure at `base`.
-fn find_chained<M: Memory>(memory: &M, base: u64, s_type: i32) -> Option<u64> {
+fn find_chained<M: ReadableMemory>(memory: &M, base: u64, s_type: i32) -> Option<u64> {
     const NEXT_AT: u64 = 8;
     let mut at = base;
     for _ in 0..CHAIN_MAX {

@@ -7,37 +7,37 @@ use std::fmt::{self, Write};
 use lavascope_abi::desc::{EnumDesc, Field, Layout, Pointer, Target, Ty, Work};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 
-use crate::memory::{Memory, RecordMemory};
-use crate::record::{HEAD_SIZE, Kind, Record};
+use crate::memory::{ReadableMemory, RecordMemory};
+use crate::record::{HEADER_SIZE, RecordPhase, Record};
 use crate::rules;
 use crate::template;
-use crate::titles::Titles;
-use crate::walk::{CHAIN_MAX, Frame};
+use crate::titles::ObjectNames;
+use crate::walk::{CHAIN_MAX, StructFrame};
 
 /// The record as indented text, ending in a line break.
 pub fn print(record: Record<'_>) -> String {
-    print_with(record, &Titles::default())
+    print_with(record, &ObjectNames::default())
 }
 
 /// The same, with the names that the application gave to its objects.
-pub fn print_with(record: Record<'_>, titles: &Titles) -> String {
+pub fn print_with(record: Record<'_>, titles: &ObjectNames) -> String {
     let desc = record.command().desc();
-    let layout = match (record.kind(), desc.outputs) {
-        (Kind::Leave, Some(outputs)) => outputs.layout,
+    let layout = match (record.phase(), desc.outputs) {
+        (RecordPhase::Leave, Some(outputs)) => outputs.layout,
         _ => desc.parameters,
     };
-    let mut printer = Printer { memory: RecordMemory { body: record.body() }, titles, out: String::new(), indent: 0 };
-    let arrow = if record.kind() == Kind::Enter { "" } else { " ->" };
+    let mut printer = Printer { memory: RecordMemory { body: record.body() }, names: titles, out: String::new(), indent: 0 };
+    let arrow = if record.phase() == RecordPhase::Enter { "" } else { " ->" };
     let _ = writeln!(printer.out, "{}{arrow}", desc.name);
     printer.indent = 1;
     // Writing into a string cannot fail.
-    let _ = printer.structure(&Frame::root(layout, HEAD_SIZE as u64));
+    let _ = printer.structure(&StructFrame::root(layout, HEADER_SIZE as u64));
     printer.out
 }
 
 struct Printer<'a> {
     memory: RecordMemory<'a>,
-    titles: &'a Titles,
+    names: &'a ObjectNames,
     out: String,
     indent: usize,
 }
@@ -55,11 +55,11 @@ impl Printer<'_> {
         result
     }
 
-    fn structure(&mut self, frame: &Frame<'_>) -> fmt::Result {
+    fn structure(&mut self, frame: &StructFrame<'_>) -> fmt::Result {
         frame.layout.fields.iter().try_for_each(|it| self.member(frame, it))
     }
 
-    fn member(&mut self, frame: &Frame<'_>, field: &Field) -> fmt::Result {
+    fn member(&mut self, frame: &StructFrame<'_>, field: &Field) -> fmt::Result {
         let at = frame.base + u64::from(field.at);
         match field.ty {
             Ty::Char if field.count > 1 => self.line(field.name, Quoted(self.text_at(at, field.count as usize))),
@@ -68,7 +68,7 @@ impl Printer<'_> {
         }
     }
 
-    fn array(&mut self, frame: &Frame<'_>, field: &Field, at: u64) -> fmt::Result {
+    fn array(&mut self, frame: &StructFrame<'_>, field: &Field, at: u64) -> fmt::Result {
         let size = u64::from(field.ty.size());
         for index in 0..u64::from(field.count) {
             self.field(frame, &format!("{}[{index}]", field.name), field, at + index * size)?;
@@ -76,7 +76,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn field(&mut self, frame: &Frame<'_>, name: &str, field: &Field, at: u64) -> fmt::Result {
+    fn field(&mut self, frame: &StructFrame<'_>, name: &str, field: &Field, at: u64) -> fmt::Result {
         match field.ty {
             Ty::Struct(layout) if layout.is_union => self.union(frame, name, layout, field, at),
             Ty::Struct(layout) => self.nested(name, layout.name, |it| it.structure(&frame.child(layout, at, 0))),
@@ -90,13 +90,13 @@ impl Printer<'_> {
     }
 
     /// The member that the selector names, or the bytes where there is no selector.
-    fn union(&mut self, frame: &Frame<'_>, name: &str, layout: &'static Layout, field: &Field, at: u64) -> fmt::Result {
+    fn union(&mut self, frame: &StructFrame<'_>, name: &str, layout: &'static Layout, field: &Field, at: u64) -> fmt::Result {
         let select = frame.layout.work.iter().find_map(|it| match it {
             Work::Select { union, selector, cases } if union.at == field.at => Some((selector, cases)),
             _ => None,
         });
         let member = select.and_then(|(selector, cases)| {
-            let value = self.memory.at(frame.base, *selector)? as i32;
+            let value = self.memory.read_field(frame.base, *selector)? as i32;
             let case = cases.iter().find(|it| it.values.contains(&i64::from(value)))?;
             layout.fields.get(case.field as usize)
         });
@@ -110,7 +110,7 @@ impl Printer<'_> {
         }
     }
 
-    fn chain(&mut self, frame: &Frame<'_>, at: u64) -> fmt::Result {
+    fn chain(&mut self, frame: &StructFrame<'_>, at: u64) -> fmt::Result {
         let mut slot = at;
         for _ in 0..CHAIN_MAX {
             let Some(base) = self.memory.follow(slot) else { return Ok(()) };
@@ -131,7 +131,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn pointer(&mut self, frame: &Frame<'_>, name: &str, pointer: &Pointer, at: u64, element: u64) -> fmt::Result {
+    fn pointer(&mut self, frame: &StructFrame<'_>, name: &str, pointer: &Pointer, at: u64, element: u64) -> fmt::Result {
         let slot = self.memory.read(at, 8).unwrap_or(0);
         let word = match slot {
             0 => Some("null"),
@@ -159,7 +159,7 @@ impl Printer<'_> {
         }
     }
 
-    fn elements(&mut self, frame: &Frame<'_>, name: &str, target: &Target, first: u64, count: u64) -> fmt::Result {
+    fn elements(&mut self, frame: &StructFrame<'_>, name: &str, target: &Target, first: u64, count: u64) -> fmt::Result {
         let size = crate::check::target_size(target);
         if let Target::Values(Ty::U8) = target {
             return self.line(name, format_args!("{count} bytes"));
@@ -227,7 +227,7 @@ impl Printer<'_> {
             Ty::Flags(desc) => flags_text(desc, read(desc.width as u8)),
             Ty::Bits { shift, width } => (read(4) >> shift & ((1 << width) - 1)).to_string(),
             Ty::Handle(_) | Ty::TypedHandle => match ObjectId::from_raw(read(8)) {
-                Some(id) => match self.titles.name(id) {
+                Some(id) => match self.names.name(id) {
                     Some(name) => format!("{id} {name:?}"),
                     None => id.to_string(),
                 },

@@ -16,90 +16,90 @@
 use lavascope_abi::{Command, bytes_of_slice};
 
 /// Bytes before the image.
-pub const HEAD_SIZE: usize = 16;
+pub const HEADER_SIZE: usize = 16;
 
 /// Calls of one thread are counted up to this.
 pub const CALL_MAX: u64 = (1 << 40) - 1;
 /// Where the number of touches begins in the second word.
-pub const TOUCHES_SHIFT: u32 = 40;
+pub const ORDER_EDGES_SHIFT: u32 = 40;
 /// A record holds at most this many touches.
-pub const TOUCHES_MAX: u32 = (1 << 24) - 1;
+pub const ORDER_EDGES_MAX: u32 = (1 << 24) - 1;
 
 /// Which half of a call a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordPhase {
     /// The parameters, complete before the driver sees the call.
     Enter = 0,
     /// The result and the outputs, after the driver returned.
     Leave = 1,
 }
 
-/// What stands between records in a stream: see [`Head::kind`]. Not the half of a call, and nothing that `check` knows.
+/// What stands between records in a stream: see [`RecordHeader::kind`]. Not the half of a call, and nothing that `check` knows.
 pub mod beside {
     /// When the record behind it was made: the low 48 bits of the word are the time, and there is no second word.
     pub const TIME: u8 = 2;
     /// What the host wrote into mapped memory: see [`Written`](crate::Written).
-    pub const MEMORY: u8 = 3;
+    pub const HOST_WRITE: u8 = 3;
     /// Something that a capture has to say, as JSON: how many bytes, and the bytes.
-    pub const FACTS: u8 = 4;
+    pub const METADATA: u8 = 4;
     /// What the call behind it reads from the host's own memory: see [`HostBytes`](crate::HostBytes).
-    pub const HOST: u8 = 5;
+    pub const HOST_BYTES: u8 = 5;
 
     /// Whether such a record has a call number of its own.
     pub fn has_own_number(kind: u8) -> bool {
-        matches!(kind, MEMORY | HOST)
+        matches!(kind, HOST_WRITE | HOST_BYTES)
     }
 }
 
 /// What a record could not hold. Nothing is lost in silence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Remarks(pub u8);
+pub struct Omissions(pub u8);
 
-impl Remarks {
+impl Omissions {
     /// A chain has structures that this registry does not know; they are stubs here.
-    pub const UNKNOWN_STRUCTURES: Remarks = Remarks(1);
+    pub const UNKNOWN_STRUCTURES: Omissions = Omissions(1);
     /// Data whose size nobody knew, or host memory: present, but not in the record.
-    pub const CONTENTS_MISSING: Remarks = Remarks(2);
+    pub const CONTENTS_MISSING: Omissions = Omissions(2);
     /// A chain or nesting deeper than any sane one was cut.
-    pub const CUT: Remarks = Remarks(4);
+    pub const TRUNCATED: Omissions = Omissions(4);
     const ALL: u8 = 7;
 
-    pub fn has(self, remark: Remarks) -> bool {
+    pub fn has(self, remark: Omissions) -> bool {
         self.0 & remark.0 != 0
     }
 
-    pub fn add(&mut self, remark: Remarks) {
+    pub fn add(&mut self, remark: Omissions) {
         self.0 |= remark.0;
     }
 
     /// Only remarks that exist.
-    pub fn checked(raw: u8) -> Option<Remarks> {
-        (raw & !Self::ALL == 0).then_some(Remarks(raw))
+    pub fn from_bits(raw: u8) -> Option<Omissions> {
+        (raw & !Self::ALL == 0).then_some(Omissions(raw))
     }
 }
 
 /// The head of a record, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct RecordHeader {
     /// Words of head and image together.
     pub body_words: u32,
     pub command: u16,
     pub kind: u8,
-    pub remarks: u8,
+    pub omissions: u8,
     pub call: u64,
-    pub touches: u32,
+    pub order_edge_count: u32,
 }
 
-impl Head {
-    pub fn from_words(first: u64, second: u64) -> Head {
-        Head {
+impl RecordHeader {
+    pub fn from_words(first: u64, second: u64) -> RecordHeader {
+        RecordHeader {
             body_words: first as u32,
             command: (first >> 32) as u16,
             kind: (first >> 48) as u8,
-            remarks: (first >> 56) as u8,
+            omissions: (first >> 56) as u8,
             call: second & CALL_MAX,
-            touches: (second >> TOUCHES_SHIFT) as u32,
+            order_edge_count: (second >> ORDER_EDGES_SHIFT) as u32,
         }
     }
 
@@ -107,29 +107,29 @@ impl Head {
         let first = u64::from(self.body_words)
             | u64::from(self.command) << 32
             | u64::from(self.kind) << 48
-            | u64::from(self.remarks) << 56;
-        [first, self.call & CALL_MAX | u64::from(self.touches) << TOUCHES_SHIFT]
+            | u64::from(self.omissions) << 56;
+        [first, self.call & CALL_MAX | u64::from(self.order_edge_count) << ORDER_EDGES_SHIFT]
     }
 
     /// The call that a record completes: its leave, or its enter where there is no leave. What the host wrote has a
     /// number of its own.
-    pub fn completed(self) -> Option<u64> {
+    pub fn completed_call(self) -> Option<u64> {
         let has_leave = Command::from_number(self.command).is_some_and(|it| it.desc().outputs.is_some());
         let is_complete = match self.kind {
             kind if beside::has_own_number(kind) => true,
-            kind => kind == Kind::Leave as u8 || (kind == Kind::Enter as u8 && !has_leave),
+            kind => kind == RecordPhase::Leave as u8 || (kind == RecordPhase::Enter as u8 && !has_leave),
         };
         is_complete.then_some(self.call)
     }
 
     /// Whether this is half of a call, and not something [beside](beside) calls.
     pub fn is_call(self) -> bool {
-        self.kind <= Kind::Leave as u8
+        self.kind <= RecordPhase::Leave as u8
     }
 
     /// Bytes of the whole record, the touches included.
     pub fn size(self) -> usize {
-        (self.body_words as usize + self.touches as usize) * 8
+        (self.body_words as usize + self.order_edge_count as usize) * 8
     }
 }
 
@@ -143,7 +143,7 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// For `check` alone: there is a whole head, of a command that exists.
-    pub(crate) fn checked(words: &'a [u64]) -> Record<'a> {
+    pub(crate) fn from_checked(words: &'a [u64]) -> Record<'a> {
         Record { words }
     }
 
@@ -153,8 +153,8 @@ impl<'a> Record<'a> {
     }
 
     #[inline]
-    pub fn kind(self) -> Kind {
-        if (self.words[0] >> 48) as u8 == Kind::Enter as u8 { Kind::Enter } else { Kind::Leave }
+    pub fn phase(self) -> RecordPhase {
+        if (self.words[0] >> 48) as u8 == RecordPhase::Enter as u8 { RecordPhase::Enter } else { RecordPhase::Leave }
     }
 
     #[inline]
@@ -162,8 +162,8 @@ impl<'a> Record<'a> {
         self.words[1] & CALL_MAX
     }
 
-    pub fn remarks(self) -> Remarks {
-        Remarks((self.words[0] >> 56) as u8)
+    pub fn omissions(self) -> Omissions {
+        Omissions((self.words[0] >> 56) as u8)
     }
 
     /// The whole record.
@@ -180,7 +180,7 @@ impl<'a> Record<'a> {
     /// What stands behind the head: parameters or outputs, and all that they lead to.
     #[inline]
     pub fn image(self) -> &'a [u64] {
-        &self.words[HEAD_SIZE / 8..self.body_words()]
+        &self.words[HEADER_SIZE / 8..self.body_words()]
     }
 
     #[inline]
@@ -188,21 +188,21 @@ impl<'a> Record<'a> {
         self.words[0] as u32 as usize
     }
 
-    pub fn touches(self) -> impl ExactSizeIterator<Item = Touch> + 'a {
-        self.words[self.body_words()..].iter().map(|it| Touch::from_word(*it))
+    pub fn order_edges(self) -> impl ExactSizeIterator<Item = OrderEdge> + 'a {
+        self.words[self.body_words()..].iter().map(|it| OrderEdge::from_word(*it))
     }
 }
 
 /// A call of another thread that comes before: it changed an object that this one uses, or a barrier asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct OrderEdge {
     pub thread: u32,
     pub call: u64,
 }
 
-impl Touch {
-    pub fn from_word(word: u64) -> Touch {
-        Touch { thread: (word >> 40) as u32, call: word & CALL_MAX }
+impl OrderEdge {
+    pub fn from_word(word: u64) -> OrderEdge {
+        OrderEdge { thread: (word >> 40) as u32, call: word & CALL_MAX }
     }
 
     pub fn to_word(self) -> u64 {

@@ -13,15 +13,15 @@ use lavascope_abi::{
     STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
 };
 
-use crate::facts::Facts;
-use crate::memory::Memory;
-use crate::pipeline::Pipeline;
-use crate::template::{self, Element};
-use crate::walk::Frame;
+use crate::facts::PackContext;
+use crate::memory::ReadableMemory;
+use crate::pipeline::GraphicsPipelineReads;
+use crate::template::{self, TemplateElement};
+use crate::walk::StructFrame;
 
 /// Whether a pointer is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PointerUse {
     Read,
     /// The specification lets it be garbage.
     Ignored,
@@ -29,15 +29,15 @@ pub enum Verdict {
     Unknown,
 }
 
-impl From<bool> for Verdict {
-    fn from(is_read: bool) -> Verdict {
-        if is_read { Verdict::Read } else { Verdict::Ignored }
+impl From<bool> for PointerUse {
+    fn from(is_read: bool) -> PointerUse {
+        if is_read { PointerUse::Read } else { PointerUse::Ignored }
     }
 }
 
-impl From<Option<bool>> for Verdict {
-    fn from(is_read: Option<bool>) -> Verdict {
-        is_read.map_or(Verdict::Unknown, Verdict::from)
+impl From<Option<bool>> for PointerUse {
+    fn from(is_read: Option<bool>) -> PointerUse {
+        is_read.map_or(PointerUse::Unknown, PointerUse::from)
     }
 }
 
@@ -45,25 +45,25 @@ impl From<Option<bool>> for Verdict {
 ///
 /// `element` is the index within the outer array, for pointers in arrays of pointers.
 /// A length behind a null pointer is zero. [`Len::Terminated`] is not a count and gives none.
-pub fn count<M: Memory>(memory: &M, frame: &Frame<'_>, len: Len, element: u64) -> Option<u64> {
+pub fn count<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, len: Len, element: u64) -> Option<u64> {
     match len {
         Len::Fixed(count) => Some(u64::from(count)),
-        Len::At(place) => Some(memory.at(frame.base, place).unwrap_or(0)),
+        Len::At(place) => Some(memory.read_field(frame.base, place).unwrap_or(0)),
         Len::Scaled { of, add, divide } => {
-            let value = memory.at(frame.base, of).unwrap_or(0);
+            let value = memory.read_field(frame.base, of).unwrap_or(0);
             Some(value.saturating_add(u64::from(add)) / u64::from(divide))
         }
         Len::Terminated => None,
-        Len::Rule(rule) => count_by_hand(memory, frame, rule, element),
+        Len::Rule(rule) => count_by_rule(memory, frame, rule, element),
     }
 }
 
-fn count_by_hand<M: Memory>(memory: &M, frame: &Frame<'_>, rule: LenRule, element: u64) -> Option<u64> {
+fn count_by_rule<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, rule: LenRule, element: u64) -> Option<u64> {
     match rule {
         LenRule::GeometriesOfBuild => {
             let infos = memory.follow(frame.outermost().field("pInfos")?)?;
             let layout = &ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT;
-            let info = Frame::root(layout, infos + element * u64::from(layout.size));
+            let info = StructFrame::root(layout, infos + element * u64::from(layout.size));
             memory.read(info.field("geometryCount")?, 4)
         }
         LenRule::FaultAddressInfos => fault_count(memory, frame, "addressInfoCount"),
@@ -80,32 +80,32 @@ fn count_by_hand<M: Memory>(memory: &M, frame: &Frame<'_>, rule: LenRule, elemen
 }
 
 /// `vkGetDeviceFaultInfoEXT` states the capacities in another of its parameters.
-fn fault_count<M: Memory>(memory: &M, frame: &Frame<'_>, field: &str) -> Option<u64> {
+fn fault_count<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, field: &str) -> Option<u64> {
     let counts = memory.follow(frame.outermost().field("pFaultCounts")?)?;
-    let counts = Frame::root(&DEVICE_FAULT_COUNTS_EXT_LAYOUT, counts);
+    let counts = StructFrame::root(&DEVICE_FAULT_COUNTS_EXT_LAYOUT, counts);
     let width = if field == "vendorBinarySize" { 8 } else { 4 };
     memory.read(counts.field(field)?, width)
 }
 
 /// The bytes of an inline array that its count covers.
-pub fn tail<M: Memory>(memory: &M, frame: &Frame<'_>, array: Span, element: u32, count: Place) -> u64 {
-    let count = memory.at(frame.base, count).unwrap_or(0);
+pub fn used_tail_size<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, array: Span, element: u32, count: Place) -> u64 {
+    let count = memory.read_field(frame.base, count).unwrap_or(0);
     count.saturating_mul(u64::from(element)).min(u64::from(array.size))
 }
 
 /// Whether a pointer of `frame` is read.
-pub fn verdict<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>, read: Read) -> Verdict {
-    let value = |place: Place| memory.at(frame.base, place).unwrap_or(0);
+pub fn pointer_use<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>, read: Read) -> PointerUse {
+    let value = |place: Place| memory.read_field(frame.base, place).unwrap_or(0);
     match read {
-        Read::Always => Verdict::Read,
+        Read::Always => PointerUse::Read,
         Read::Is(place, values) => values.contains(&i64::from(value(place) as i32)).into(),
         Read::Has(place, bits) => (value(place) & bits != 0).into(),
         Read::Lacks(place, bits) => (value(place) & bits == 0).into(),
-        Read::Rule(rule) => verdict_by_hand(memory, facts, frame, rule),
+        Read::Rule(rule) => pointer_use_by_rule(memory, facts, frame, rule),
     }
 }
 
-fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>, rule: ReadRule) -> Verdict {
+fn pointer_use_by_rule<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>, rule: ReadRule) -> PointerUse {
     match rule {
         ReadRule::SecondaryCommandBuffer => is_secondary(memory, facts, frame).into(),
         ReadRule::DescriptorImages => descriptor(memory, frame, is_image),
@@ -127,7 +127,7 @@ fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &
         _ => match pipeline(memory, facts, frame) {
             Some(pipeline) => pipeline_state(memory, frame, &pipeline, rule),
             // Without a pipeline around it, nothing is dynamic and nothing is a library.
-            None => Verdict::Read,
+            None => PointerUse::Read,
         },
     }
 }
@@ -136,14 +136,14 @@ pub(crate) const MESH_STAGES: u32 = 0x40 | 0x80;
 const TESSELLATION: u32 = 0x2 | 0x4;
 const VERTEX_INPUT: i32 = 1000352000;
 
-fn pipeline<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Option<Pipeline> {
-    frame.find(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT).map(|it| Pipeline::read(memory, facts, it))
+fn pipeline<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> Option<GraphicsPipelineReads> {
+    frame.find(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT).map(|it| GraphicsPipelineReads::read(memory, facts, it))
 }
 
 /// The state of a graphics pipeline, and what hangs below it.
-fn pipeline_state<M: Memory>(memory: &M, frame: &Frame<'_>, it: &Pipeline, rule: ReadRule) -> Verdict {
+fn pipeline_state<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, it: &GraphicsPipelineReads, rule: ReadRule) -> PointerUse {
     let is_any_dynamic = |states: &[i32]| states.iter().any(|state| it.is_dynamic(*state));
-    let is_static = |state: i32| Verdict::from(!it.is_dynamic(state));
+    let is_static = |state: i32| PointerUse::from(!it.is_dynamic(state));
     match rule {
         ReadRule::PipelineStages => (it.has_shaders()).into(),
         ReadRule::PipelineVertexInput => it.reads_vertex_input(),
@@ -186,18 +186,18 @@ fn pipeline_state<M: Memory>(memory: &M, frame: &Frame<'_>, it: &Pipeline, rule:
         | ReadRule::DecodedTiles
         | ReadRule::TileSizes
         | ReadRule::GroupVertexInput
-        | ReadRule::GroupTessellation => Verdict::Unknown,
+        | ReadRule::GroupTessellation => PointerUse::Unknown,
     }
 }
 
 /// AV1 tiles mean other things to an encoder, which ignores what it computes itself.
-fn is_encoding(frame: &Frame<'_>) -> bool {
+fn is_encoding(frame: &StructFrame<'_>) -> bool {
     frame.find(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT).is_some()
 }
 
-fn is_secondary<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Option<bool> {
+fn is_secondary<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> Option<bool> {
     // What is not read does not count: records of different command buffers are alike to who knows nothing of them.
-    if facts.knows_nothing() {
+    if facts.is_empty() {
         return None;
     }
     let command_buffer = memory.read(frame.outermost().field("commandBuffer")?, 8)?;
@@ -205,14 +205,14 @@ fn is_secondary<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Fra
 }
 
 /// Formats of dynamic rendering: below a pipeline, below inheritance info, or on their own.
-fn rendering_colors<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Verdict {
+fn rendering_colors<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>) -> PointerUse {
     if let Some(pipeline) = pipeline(memory, facts, frame) {
         return pipeline.reads_rendering_colors();
     }
     if frame.find(&SHADER_CREATE_INFO_EXT_LAYOUT).is_some() {
-        return Verdict::Ignored;
+        return PointerUse::Ignored;
     }
-    let Some(inheritance) = frame.find(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT) else { return Verdict::Read };
+    let Some(inheritance) = frame.find(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT) else { return PointerUse::Read };
     let begin = frame.find(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT);
     let flags = begin.and_then(|it| memory.u32(it.field("flags")?)).unwrap_or(0);
     let render_pass = inheritance.field("renderPass").and_then(|at| memory.read(at, 8)).unwrap_or(0);
@@ -220,12 +220,12 @@ fn rendering_colors<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: 
     (flags & RENDER_PASS_CONTINUE != 0 && render_pass == 0).into()
 }
 
-fn flag<M: Memory>(memory: &M, frame: &Frame<'_>, name: &str) -> bool {
+fn flag<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, name: &str) -> bool {
     frame.field(name).and_then(|at| memory.u32(at)).is_some_and(|it| it != 0)
 }
 
 /// The stages of a structure that has `pStages` itself.
-pub(crate) fn own_stages<M: Memory>(memory: &M, frame: &Frame<'_>) -> u32 {
+pub(crate) fn own_stages<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>) -> u32 {
     let (Some(count_at), Some(stages_at)) = (frame.field("stageCount"), frame.field("pStages")) else { return 0 };
     let count = memory.u32(count_at).unwrap_or(0);
     let Some(first) = memory.follow(stages_at) else { return 0 };
@@ -237,19 +237,19 @@ pub(crate) fn own_stages<M: Memory>(memory: &M, frame: &Frame<'_>) -> u32 {
 }
 
 /// Whether a write of descriptors reads elements of a kind.
-fn descriptor<M: Memory>(memory: &M, frame: &Frame<'_>, is_wanted: fn(Element) -> bool) -> Verdict {
+fn descriptor<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, is_wanted: fn(TemplateElement) -> bool) -> PointerUse {
     let ty = frame.field("descriptorType").and_then(|at| memory.u32(at));
-    ty.map(|it| template::element(DescriptorType(it as i32)).is_some_and(is_wanted)).into()
+    ty.map(|it| template::element_of(DescriptorType(it as i32)).is_some_and(is_wanted)).into()
 }
 
-fn is_image(element: Element) -> bool {
-    matches!(element, Element::Struct(layout) if std::ptr::eq(layout, &DESCRIPTOR_IMAGE_INFO_LAYOUT))
+fn is_image(element: TemplateElement) -> bool {
+    matches!(element, TemplateElement::Struct(layout) if std::ptr::eq(layout, &DESCRIPTOR_IMAGE_INFO_LAYOUT))
 }
 
-fn is_buffer(element: Element) -> bool {
-    matches!(element, Element::Struct(layout) if std::ptr::eq(layout, &DESCRIPTOR_BUFFER_INFO_LAYOUT))
+fn is_buffer(element: TemplateElement) -> bool {
+    matches!(element, TemplateElement::Struct(layout) if std::ptr::eq(layout, &DESCRIPTOR_BUFFER_INFO_LAYOUT))
 }
 
-fn is_texel_view(element: Element) -> bool {
-    matches!(element, Element::Handle(HandleType::BufferView))
+fn is_texel_view(element: TemplateElement) -> bool {
+    matches!(element, TemplateElement::Handle(HandleType::BufferView))
 }

@@ -10,7 +10,7 @@ use lavascope_abi::{
 
 /// What one element of an entry is.
 #[derive(Clone, Copy)]
-pub enum Element {
+pub enum TemplateElement {
     Struct(&'static Layout),
     Handle(HandleType),
     /// A device address.
@@ -20,7 +20,7 @@ pub enum Element {
 }
 
 /// The elements of an entry; none for a type that this registry does not know.
-pub fn element(ty: DescriptorType) -> Option<Element> {
+pub fn element_of(ty: DescriptorType) -> Option<TemplateElement> {
     Some(match ty {
         DescriptorType::SAMPLER
         | DescriptorType::COMBINED_IMAGE_SAMPLER
@@ -28,37 +28,37 @@ pub fn element(ty: DescriptorType) -> Option<Element> {
         | DescriptorType::STORAGE_IMAGE
         | DescriptorType::INPUT_ATTACHMENT
         | DescriptorType::SAMPLE_WEIGHT_IMAGE_QCOM
-        | DescriptorType::BLOCK_MATCH_IMAGE_QCOM => Element::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT),
+        | DescriptorType::BLOCK_MATCH_IMAGE_QCOM => TemplateElement::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT),
         DescriptorType::UNIFORM_BUFFER
         | DescriptorType::STORAGE_BUFFER
         | DescriptorType::UNIFORM_BUFFER_DYNAMIC
-        | DescriptorType::STORAGE_BUFFER_DYNAMIC => Element::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT),
+        | DescriptorType::STORAGE_BUFFER_DYNAMIC => TemplateElement::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT),
         DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER => {
-            Element::Handle(HandleType::BufferView)
+            TemplateElement::Handle(HandleType::BufferView)
         }
-        DescriptorType::ACCELERATION_STRUCTURE_KHR => Element::Handle(HandleType::AccelerationStructureKHR),
-        DescriptorType::ACCELERATION_STRUCTURE_NV => Element::Handle(HandleType::AccelerationStructureNV),
-        DescriptorType::TENSOR_ARM => Element::Handle(HandleType::TensorViewARM),
-        DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => Element::Number,
-        DescriptorType::INLINE_UNIFORM_BLOCK => Element::Bytes,
+        DescriptorType::ACCELERATION_STRUCTURE_KHR => TemplateElement::Handle(HandleType::AccelerationStructureKHR),
+        DescriptorType::ACCELERATION_STRUCTURE_NV => TemplateElement::Handle(HandleType::AccelerationStructureNV),
+        DescriptorType::TENSOR_ARM => TemplateElement::Handle(HandleType::TensorViewARM),
+        DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => TemplateElement::Number,
+        DescriptorType::INLINE_UNIFORM_BLOCK => TemplateElement::Bytes,
         _ => return None,
     })
 }
 
-impl Element {
+impl TemplateElement {
     /// Bytes of one element in a record.
     pub fn size(self) -> u64 {
         match self {
-            Element::Struct(layout) => u64::from(layout.size),
-            Element::Handle(_) | Element::Number => 8,
-            Element::Bytes => 1,
+            TemplateElement::Struct(layout) => u64::from(layout.size),
+            TemplateElement::Handle(_) | TemplateElement::Number => 8,
+            TemplateElement::Bytes => 1,
         }
     }
 }
 
 /// Bytes that the elements of an entry take in a record.
 pub fn dense_size(entry: &DescriptorUpdateTemplateEntry) -> Option<u64> {
-    Some(super::walk::aligned(element(entry.descriptor_type)?.size() * u64::from(entry.descriptor_count)))
+    Some(super::walk::aligned(element_of(entry.descriptor_type)?.size() * u64::from(entry.descriptor_count)))
 }
 
 /// Bytes of an entry.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use lavascope_abi::{CommandBuffer, ObjectId, Queue};
 use rustc_hash::FxHashMap;
 
-use crate::{Call, Kind, Record};
+use crate::{Call, RecordPhase, Record};
 
 /// The names and labels that a stream of records has given so far.
 #[derive(Clone, Debug, Default)]
-pub struct Titles {
+pub struct ObjectNames {
     names: FxHashMap<ObjectId, String>,
     /// The labels that are open in a command buffer or a queue.
     labels: FxHashMap<ObjectId, LabelPath>,
@@ -20,10 +20,10 @@ pub struct Titles {
 /// Labels that are open, the outermost first: shared by all commands inside of them.
 pub type LabelPath = Arc<[Arc<str>]>;
 
-impl Titles {
+impl ObjectNames {
     /// Takes in a record. All but a few change nothing.
-    pub fn follow(&mut self, record: Record<'_>) {
-        if record.kind() != Kind::Enter {
+    pub fn apply(&mut self, record: Record<'_>) {
+        if record.phase() != RecordPhase::Enter {
             return;
         }
         match Call::of(record) {
@@ -50,7 +50,7 @@ impl Titles {
             }
             Some(Call::QueueEndDebugUtilsLabelEXT(it)) => self.end(it.queue.0),
             // A new recording starts without labels.
-            Some(Call::BeginCommandBuffer(it)) => self.forget_labels(it.command_buffer.0),
+            Some(Call::BeginCommandBuffer(it)) => self.clear_labels(it.command_buffer.0),
             // Nothing else has to do with names.
             _ => {}
         }
@@ -62,19 +62,19 @@ impl Titles {
     }
 
     /// An object is no more, nor are its name and its labels.
-    pub fn forget(&mut self, object: ObjectId) {
+    pub fn remove(&mut self, object: ObjectId) {
         self.names.remove(&object);
         self.labels.remove(&object);
     }
 
     /// The labels that are open in a command buffer, as a path: `Frame::Shadows::Draw`.
     pub fn path_in_command_buffer(&self, command_buffer: CommandBuffer) -> Option<String> {
-        self.path(command_buffer.0)
+        self.joined_labels(command_buffer.0)
     }
 
     /// The labels that are open in a queue, as a path.
     pub fn path_in_queue(&self, queue: Queue) -> Option<String> {
-        self.path(queue.0)
+        self.joined_labels(queue.0)
     }
 
     /// The labels that are open in a command buffer or a queue; none if there are none.
@@ -82,7 +82,7 @@ impl Titles {
         self.labels.get(&owner).cloned()
     }
 
-    fn path(&self, owner: u64) -> Option<String> {
+    fn joined_labels(&self, owner: u64) -> Option<String> {
         Some(self.labels(ObjectId::from_raw(owner)?)?.join("::"))
     }
 
@@ -111,7 +111,7 @@ impl Titles {
         }
     }
 
-    fn forget_labels(&mut self, owner: u64) {
+    fn clear_labels(&mut self, owner: u64) {
         if let Some(owner) = ObjectId::from_raw(owner) {
             self.labels.remove(&owner);
         }

@@ -9,12 +9,12 @@ use std::ops::Deref;
 use lavascope_abi::desc::Layout;
 use lavascope_abi::{Opaque, Pod, Ptr, Structure, cast, cast_slice, structure_by_type};
 
-use crate::record::{HEAD_SIZE, Record};
+use crate::record::{HEADER_SIZE, Record};
 
 /// A structure inside a record, with the record to follow its pointers in.
 pub struct View<'a, T> {
     body: &'a [u8],
-    it: &'a T,
+    structure: &'a T,
 }
 
 impl<T> Clone for View<'_, T> {
@@ -28,7 +28,7 @@ impl<T> Deref for View<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.it
+        self.structure
     }
 }
 
@@ -36,17 +36,17 @@ impl<'a, T: Structure> View<'a, T> {
     /// The image of a record that is known to be of this type.
     pub(crate) fn of_record(record: Record<'a>) -> Option<View<'a, T>> {
         let body = record.body();
-        Some(View { body, it: cast(body.get(HEAD_SIZE..)?)? })
+        Some(View { body, structure: cast(body.get(HEADER_SIZE..)?)? })
     }
 
     /// The structure itself, for as long as the record lives.
     pub fn get(self) -> &'a T {
-        self.it
+        self.structure
     }
 
     /// A structure inside this one.
     pub fn inner<U: Pod>(self, it: &'a U) -> View<'a, U> {
-        View { body: self.body, it }
+        View { body: self.body, structure: it }
     }
 
     /// `count` values behind a pointer.
@@ -89,7 +89,7 @@ impl<'a, T: Structure> View<'a, T> {
 
     /// The structures chained to this one, in order. Unknown ones are left out.
     pub fn chain(self) -> Chain<'a> {
-        let bytes = std::ptr::from_ref(self.it).addr() - self.body.as_ptr().addr();
+        let bytes = std::ptr::from_ref(self.structure).addr() - self.body.as_ptr().addr();
         Chain { body: self.body, next: next_of(self.body, bytes as u64) }
     }
 
@@ -101,7 +101,7 @@ impl<'a, T: Structure> View<'a, T> {
 
 /// The bytes from an offset on; none for null and marks.
 fn block(body: &[u8], offset: u64) -> Option<&[u8]> {
-    if offset < HEAD_SIZE as u64 { None } else { body.get(usize::try_from(offset).ok()?..) }
+    if offset < HEADER_SIZE as u64 { None } else { body.get(usize::try_from(offset).ok()?..) }
 }
 
 fn next_of(body: &[u8], base: u64) -> u64 {
@@ -125,12 +125,12 @@ impl<'a, T: Structure> Views<'a, T> {
     }
 
     pub fn get(&self, index: usize) -> Option<View<'a, T>> {
-        self.items.get(index).map(|it| View { body: self.body, it })
+        self.items.get(index).map(|it| View { body: self.body, structure: it })
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = View<'a, T>> + use<'a, T> {
         let body = self.body;
-        self.items.iter().map(move |it| View { body, it })
+        self.items.iter().map(move |it| View { body, structure: it })
     }
 }
 
@@ -169,6 +169,6 @@ impl<'a> Chained<'a> {
         if !std::ptr::eq(self.layout, T::layout()) {
             return None;
         }
-        Some(View { body: self.body, it: cast(block(self.body, self.at)?)? })
+        Some(View { body: self.body, structure: cast(block(self.body, self.at)?)? })
     }
 }

@@ -12,7 +12,7 @@ pub const LOADER_LINKS: [i32; 2] = [47, 48];
 
 /// How much of a structure is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub enum WalkPass {
     /// Inputs before the call.
     Enter,
     /// An output structure before the call: its type, its chain, its capacities.
@@ -23,8 +23,8 @@ pub enum Pass {
 
 /// What becomes of a pointer that is not null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    Follow(Pass),
+pub enum PointerAction {
+    Follow(WalkPass),
     /// Only that it is there: an output that is not written yet.
     Mark,
     /// Nothing: what the driver will put there, or an input in an output structure, which no valid call has.
@@ -32,13 +32,13 @@ pub enum Way {
 }
 
 /// Which way a pointer is taken on a pass.
-pub fn way(pointer: &Pointer, pass: Pass) -> Way {
+pub fn pointer_action(pointer: &Pointer, pass: WalkPass) -> PointerAction {
     match (pass, pointer.direction) {
-        (Pass::Leave, _) => Way::Follow(Pass::Leave),
-        (Pass::Enter, Direction::In) => Way::Follow(Pass::Enter),
-        (Pass::Skeleton, Direction::In) | (_, Direction::Returned) => Way::Drop,
-        (_, Direction::Out) if has_skeleton(&pointer.to) => Way::Follow(Pass::Skeleton),
-        (_, Direction::Out) => Way::Mark,
+        (WalkPass::Leave, _) => PointerAction::Follow(WalkPass::Leave),
+        (WalkPass::Enter, Direction::In) => PointerAction::Follow(WalkPass::Enter),
+        (WalkPass::Skeleton, Direction::In) | (_, Direction::Returned) => PointerAction::Drop,
+        (_, Direction::Out) if has_skeleton(&pointer.to) => PointerAction::Follow(WalkPass::Skeleton),
+        (_, Direction::Out) => PointerAction::Mark,
     }
 }
 
@@ -53,28 +53,28 @@ fn has_skeleton(target: &Target) -> bool {
 
 /// A structure being walked and those that lead to it, innermost first.
 #[derive(Clone, Copy)]
-pub struct Frame<'f> {
+pub struct StructFrame<'f> {
     pub layout: &'static Layout,
     /// Its address or offset.
     pub base: u64,
     /// Its place in the array it is an element of.
     pub index: u64,
     pub depth: u32,
-    pub parent: Option<&'f Frame<'f>>,
+    pub parent: Option<&'f StructFrame<'f>>,
 }
 
-impl<'f> Frame<'f> {
+impl<'f> StructFrame<'f> {
     /// The parameters or outputs of a command, or a structure standing alone.
-    pub fn root(layout: &'static Layout, base: u64) -> Frame<'f> {
-        Frame { layout, base, index: 0, depth: 0, parent: None }
+    pub fn root(layout: &'static Layout, base: u64) -> StructFrame<'f> {
+        StructFrame { layout, base, index: 0, depth: 0, parent: None }
     }
 
-    pub fn child(&'f self, layout: &'static Layout, base: u64, index: u64) -> Frame<'f> {
-        Frame { layout, base, index, depth: self.depth + 1, parent: Some(self) }
+    pub fn child(&'f self, layout: &'static Layout, base: u64, index: u64) -> StructFrame<'f> {
+        StructFrame { layout, base, index, depth: self.depth + 1, parent: Some(self) }
     }
 
     /// The nearest enclosing structure of a type, this one included.
-    pub fn find(&self, layout: &'static Layout) -> Option<&Frame<'f>> {
+    pub fn find(&self, layout: &'static Layout) -> Option<&StructFrame<'f>> {
         let mut frame = self;
         loop {
             if std::ptr::eq(frame.layout, layout) {
@@ -85,7 +85,7 @@ impl<'f> Frame<'f> {
     }
 
     /// The parameters of the call.
-    pub fn outermost(&self) -> &Frame<'f> {
+    pub fn outermost(&self) -> &StructFrame<'f> {
         let mut frame = self;
         while let Some(parent) = frame.parent {
             frame = parent;

@@ -1,6 +1,6 @@
 //! What the host wrote into mapped memory, as it stands in a stream before the call that lets the device read it.
 //!
-//! The image of such a record ([`beside::MEMORY`]):
+//! The image of such a record ([`beside::HOST_WRITE`]):
 //!
 //! ```text
 //! word 0   the id of the memory
@@ -16,26 +16,26 @@
 use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
 
 use crate::host_bytes;
-use crate::record::{HEAD_SIZE, Head, beside};
+use crate::record::{HEADER_SIZE, RecordHeader, beside};
 
-const HEAD_WORDS: usize = HEAD_SIZE / 8;
+const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// Words of the image before the runs.
 const FIRST_RUN: usize = 3;
 
 /// Bytes that the host wrote into one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written<'a> {
+pub struct HostWrite<'a> {
     memory: ObjectId,
     first: u64,
     runs: &'a [u64],
     bytes: &'a [u8],
 }
 
-impl<'a> Written<'a> {
+impl<'a> HostWrite<'a> {
     /// Reads a record; none if it is no whole record of this kind.
-    pub fn of(record: &'a [u64]) -> Option<Written<'a>> {
-        let head = Head::from_words(*record.first()?, *record.get(1)?);
-        if head.kind != beside::MEMORY || head.size() != record.len() * 8 {
+    pub fn parse(record: &'a [u64]) -> Option<HostWrite<'a>> {
+        let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
+        if head.kind != beside::HOST_WRITE || head.size() != record.len() * 8 {
             return None;
         }
         let image = record.get(HEAD_WORDS..head.body_words as usize)?;
@@ -54,7 +54,7 @@ impl<'a> Written<'a> {
             is_next
         });
         let is_whole = is_sane && sum == size as u64 && first.checked_add(end).is_some();
-        (is_whole && padding.iter().all(|it| *it == 0)).then_some(Written { memory, first, runs, bytes })
+        (is_whole && padding.iter().all(|it| *it == 0)).then_some(HostWrite { memory, first, runs, bytes })
     }
 
     /// Into which memory.
@@ -80,10 +80,10 @@ impl<'a> Written<'a> {
     /// Words before the bytes, the head of the record included: what differs where equal bytes are written elsewhere.
     /// Of what a call reads as well.
     pub fn words_before_bytes(record: &[u64]) -> Option<usize> {
-        let head = Head::from_words(*record.first()?, *record.get(1)?);
+        let head = RecordHeader::from_words(*record.first()?, *record.get(1)?);
         let words = match head.kind {
-            beside::MEMORY => FIRST_RUN + *record.get(HEAD_WORDS + 2)? as u32 as usize,
-            beside::HOST => host_bytes::FIRST_BYTE,
+            beside::HOST_WRITE => FIRST_RUN + *record.get(HEAD_WORDS + 2)? as u32 as usize,
+            beside::HOST_BYTES => host_bytes::FIRST_BYTE,
             _ => return None,
         };
         Some(HEAD_WORDS + words).filter(|it| *it < head.body_words as usize)
@@ -92,12 +92,12 @@ impl<'a> Written<'a> {
 
 /// Makes such a record.
 #[derive(Debug, Default)]
-pub struct Writing {
+pub struct HostWriteBuilder {
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-impl Writing {
+impl HostWriteBuilder {
     /// A record without runs, which are counted from a byte of the memory.
     pub fn begin(&mut self, memory: ObjectId, first: u64) {
         self.words.clear();
@@ -106,7 +106,7 @@ impl Writing {
     }
 
     /// One run more, behind those before it.
-    pub fn run(&mut self, start: u32, bytes: &[u8]) {
+    pub fn add_run(&mut self, start: u32, bytes: &[u8]) {
         self.words.push(u64::from(start) | (bytes.len() as u64) << 32);
         self.bytes.extend_from_slice(bytes);
     }
@@ -119,7 +119,7 @@ impl Writing {
         let bytes = self.bytes.chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
         self.words.extend(bytes);
         let (body_words, touch_count) = (self.words.len() as u32, touches.len() as u32);
-        let head = Head { body_words, command: 0, kind: beside::MEMORY, remarks: 0, call, touches: touch_count };
+        let head = RecordHeader { body_words, command: 0, kind: beside::HOST_WRITE, omissions: 0, call, order_edge_count: touch_count };
         self.words[..HEAD_WORDS].copy_from_slice(&head.to_words());
         self.words.extend_from_slice(touches);
         &self.words
@@ -135,22 +135,22 @@ mod tests {
     }
 
     fn record() -> Vec<u64> {
-        let mut writing = Writing::default();
+        let mut writing = HostWriteBuilder::default();
         writing.begin(memory(), 0x1_0000_0000);
-        writing.run(0, b"one");
-        writing.run(100, b"twelve bytes");
+        writing.add_run(0, b"one");
+        writing.add_run(100, b"twelve bytes");
         writing.finish(9, &[77]).to_vec()
     }
 
     #[test]
     fn runs_come_back_with_their_places() {
         let record = record();
-        let written = Written::of(&record).expect("our own");
+        let written = HostWrite::parse(&record).expect("our own");
         assert_eq!((written.memory(), written.size()), (memory(), 15));
         let runs: Vec<_> = written.runs().collect();
         assert_eq!(runs, [(0x1_0000_0000, &b"one"[..]), (0x1_0000_0064, b"twelve bytes")]);
-        assert_eq!(Head::from_words(record[0], record[1]).completed(), Some(9));
-        assert_eq!(Written::words_before_bytes(&record), Some(7));
+        assert_eq!(RecordHeader::from_words(record[0], record[1]).completed_call(), Some(9));
+        assert_eq!(HostWrite::words_before_bytes(&record), Some(7));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let changed = |at: usize, word: u64| {
             let mut bad = good.clone();
             bad[at] = word;
-            Written::of(&bad).is_some()
+            HostWrite::parse(&bad).is_some()
         };
         let buffer = ObjectId::new(HandleType::Buffer, 4).expect("a small number");
         assert!(!changed(2, buffer.raw()), "no memory");
@@ -169,14 +169,14 @@ mod tests {
         assert!(!changed(5, 3 << 32 | 101), "behind the next run");
         assert!(!changed(8, u64::MAX), "no zeros at the end");
         for words in 0..good.len() {
-            assert!(Written::of(&good[..words]).is_none());
+            assert!(HostWrite::parse(&good[..words]).is_none());
         }
         let mut seed = 5u64;
         for _ in 0..20_000 {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let mut bad = good.clone();
             bad[(seed >> 40) as usize % good.len()] ^= 1 << (seed >> 58);
-            if let Some(it) = Written::of(&bad) {
+            if let Some(it) = HostWrite::parse(&bad) {
                 assert_eq!(it.runs().map(|it| it.1.len()).sum::<usize>(), it.size());
             }
         }

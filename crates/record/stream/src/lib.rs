@@ -5,11 +5,11 @@
 //! which must be complete first. Three things make touches:
 //!
 //! - **Object order.** An object remembers the last call that had it as an externally synchronized parameter, and a
-//!   call that uses the object comes after that one ([`Objects`]).
+//!   call that uses the object comes after that one ([`ObjectTable`]).
 //! - **Local barriers.** A call that ends or resets something comes after everything that other threads have
-//!   completed by then ([`Thread::barrier`]).
+//!   completed by then ([`StreamThread::barrier`]).
 //! - **Push barriers.** After a wait every other thread makes such a barrier before its next call
-//!   ([`Threads::push_barrier`]).
+//!   ([`StreamThreads::push_barrier`]).
 //!
 //! A touch that follows from an earlier one of the same thread is left out, so the records of a program with one
 //! thread have none. The order is the same: a thread's own calls are in order anyway.
@@ -37,9 +37,9 @@ mod time;
 #[cfg(lavascope_sanitize)]
 mod visible;
 
-pub use merge::{Given, Merger};
-pub use objects::{Keeper, Objects, Parent, Slot};
-pub use queue::{Consumer, Producer, WORDS_PER_CHUNK, Wake, queue};
-pub use space::{Room, Space};
-pub use thread::{Shared, Thread, Threads};
+pub use merge::{OrderedRecord, Merger};
+pub use objects::{SyncDomain, ObjectTable, ObjectParent, ObjectSlot};
+pub use queue::{Consumer, Producer, WORDS_PER_CHUNK, StreamControl, chunk_queue};
+pub use space::{ChunkStorage, ChunkSpace};
+pub use thread::{ThreadShared, StreamThread, StreamThreads};
 pub use time::{TIME_MASK, ticks, ticks_per_second};

@@ -18,7 +18,7 @@ pub(crate) fn committed(counter: &AtomicUsize) -> usize {
 }
 
 /// By the reading end, which has read `at` words of a chunk: the chunk behind it, if all of this one was read.
-pub(crate) fn follow<'a, C>(counter: &AtomicUsize, next: &'a OnceLock<C>, at: usize) -> Option<&'a C> {
+pub(crate) fn next_chunk<'a, C>(counter: &AtomicUsize, next: &'a OnceLock<C>, at: usize) -> Option<&'a C> {
     // The next chunk is looked for first: once it is there, this one does not grow any more.
     let next = next.get()?;
     (at == committed(counter)).then_some(next)

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lavascope_record::record::{HEAD_SIZE, Head, Touch, beside};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader, OrderEdge, beside};
 
 use crate::queue::Consumer;
-use crate::thread::{Shared, Threads};
+use crate::thread::{ThreadShared, StreamThreads};
 use crate::time::TIME_MASK;
 
 /// Reads the streams of all threads.
@@ -14,14 +14,14 @@ use crate::time::TIME_MASK;
 /// in some order, and the merger never has to wait for a thread.
 #[derive(Default)]
 pub struct Merger {
-    streams: Vec<Stream>,
+    streams: Vec<MergedStream>,
 }
 
-struct Stream {
-    shared: Arc<Shared>,
+struct MergedStream {
+    shared: Arc<ThreadShared>,
     consumer: Consumer,
     /// The last call that is complete in what was given out.
-    done: u64,
+    completed: u64,
 }
 
 /// So many records are given before whoever asked may do something else.
@@ -29,7 +29,7 @@ const ROUND_MAX: usize = 1 << 16;
 
 /// A record, and where it stands.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
+pub struct OrderedRecord<'a> {
     pub thread: u32,
     /// Words of the thread's stream before it and behind it; a word with its time belongs to it.
     pub first: u64,
@@ -41,14 +41,14 @@ pub struct Given<'a> {
 
 impl Merger {
     /// Gives all records that are there, or very many of them, and says how many there were.
-    pub fn drain(&mut self, threads: &Threads, mut give: impl FnMut(Given<'_>)) -> usize {
+    pub fn drain(&mut self, threads: &StreamThreads, mut give: impl FnMut(OrderedRecord<'_>)) -> usize {
         let mut given = 0;
         loop {
             // Again in each round: a record may come after one of a thread that began a moment ago.
-            self.meet(threads);
+            self.add_new_streams(threads);
             let before = given;
             for index in 0..self.streams.len() {
-                given += self.run(index, &mut give);
+                given += self.drain_stream(index, &mut give);
             }
             if given == before || given > ROUND_MAX {
                 return given;
@@ -68,20 +68,20 @@ impl Merger {
         self.streams.iter_mut().for_each(|it| it.consumer.release(u64::MAX));
     }
 
-    fn meet(&mut self, threads: &Threads) {
-        for shared in threads.since(self.streams.len()) {
+    fn add_new_streams(&mut self, threads: &StreamThreads) {
+        for shared in threads.registered_since(self.streams.len()) {
             let Some(consumer) = shared.take_consumer() else { continue };
-            self.streams.push(Stream { shared, consumer, done: 0 });
+            self.streams.push(MergedStream { shared, consumer, completed: 0 });
         }
     }
 
     /// Gives records of one stream until one has to wait.
-    fn run(&mut self, index: usize, give: &mut impl FnMut(Given<'_>)) -> usize {
+    fn drain_stream(&mut self, index: usize, give: &mut impl FnMut(OrderedRecord<'_>)) -> usize {
         let mut given = 0;
         loop {
-            let done: Vec<u64> = self.streams.iter().map(|it| it.done).collect();
+            let done: Vec<u64> = self.streams.iter().map(|it| it.completed).collect();
             let stream = &mut self.streams[index];
-            let (mut taken, mut last) = (0, stream.done);
+            let (mut taken, mut last) = (0, stream.completed);
             let thread = stream.shared.number();
             // It may go on to the next chunk, and then is still where it was.
             stream.consumer.peek();
@@ -93,12 +93,12 @@ impl Merger {
             {
                 let first = before + taken as u64;
                 taken += record.len() + usize::from(time.is_some());
-                give(Given { thread, first, end: before + taken as u64, time, record });
+                give(OrderedRecord { thread, first, end: before + taken as u64, time, record });
                 // A call inside another is complete before it.
-                last = head.completed().map_or(last, |it| it.max(last));
+                last = head.completed_call().map_or(last, |it| it.max(last));
                 given += 1;
             }
-            stream.done = last;
+            stream.completed = last;
             stream.consumer.take(taken);
             if taken == 0 {
                 return given;
@@ -107,15 +107,15 @@ impl Merger {
     }
 }
 
-fn first_record(words: &[u64]) -> Option<(Option<u64>, Head, &[u64])> {
+fn first_record(words: &[u64]) -> Option<(Option<u64>, RecordHeader, &[u64])> {
     let mark = words.first().filter(|it| (**it >> 48) as u8 == beside::TIME).map(|it| *it & TIME_MASK);
     let words = &words[usize::from(mark.is_some())..];
-    let head = Head::from_words(*words.first()?, *words.get(HEAD_SIZE / 8 - 1)?);
+    let head = RecordHeader::from_words(*words.first()?, *words.get(HEADER_SIZE / 8 - 1)?);
     Some((mark, head, words.get(..head.size() / 8)?))
 }
 
-fn is_ready(done: &[u64], head: Head, record: &[u64]) -> bool {
-    let touches = record[head.body_words as usize..].iter().map(|it| Touch::from_word(*it));
+fn is_ready(done: &[u64], head: RecordHeader, record: &[u64]) -> bool {
+    let touches = record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
     // Threads are numbered from one, in the order in which the merger met them.
     touches.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
 }
@@ -123,35 +123,35 @@ fn is_ready(done: &[u64], head: Head, record: &[u64]) -> bool {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::Command;
-    use lavascope_record::Kind;
+    use lavascope_record::RecordPhase;
 
     use super::*;
-    use crate::queue::Wake;
-    use crate::thread::Thread;
+    use crate::queue::StreamControl;
+    use crate::thread::StreamThread;
 
     /// A record without an image.
-    fn record(command: Command, kind: Kind, call: u64, touches: &[(u32, u64)]) -> Vec<u64> {
-        let head = Head {
+    fn record(command: Command, kind: RecordPhase, call: u64, touches: &[(u32, u64)]) -> Vec<u64> {
+        let head = RecordHeader {
             body_words: 2,
             command: command as u16,
             kind: kind as u8,
-            remarks: 0,
+            omissions: 0,
             call,
-            touches: touches.len() as u32,
+            order_edge_count: touches.len() as u32,
         };
-        let touches = touches.iter().map(|(thread, call)| Touch { thread: *thread, call: *call }.to_word());
+        let touches = touches.iter().map(|(thread, call)| OrderEdge { thread: *thread, call: *call }.to_word());
         head.to_words().into_iter().chain(touches).collect()
     }
 
-    fn drained(merger: &mut Merger, threads: &Threads) -> Vec<(u32, u64)> {
+    fn drained(merger: &mut Merger, threads: &StreamThreads) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        merger.drain(threads, |it| all.push((it.thread, Head::from_words(it.record[0], it.record[1]).call)));
+        merger.drain(threads, |it| all.push((it.thread, RecordHeader::from_words(it.record[0], it.record[1]).call)));
         all
     }
 
-    fn two() -> (Threads, Thread, Thread) {
-        let (threads, wake) = (Threads::new(), Wake::new(usize::MAX));
-        let (a, b) = (threads.enlist(&wake), threads.enlist(&wake));
+    fn two() -> (StreamThreads, StreamThread, StreamThread) {
+        let (threads, wake) = (StreamThreads::new(), StreamControl::new(usize::MAX));
+        let (a, b) = (threads.register(&wake), threads.register(&wake));
         (threads, a, b)
     }
 
@@ -159,11 +159,11 @@ mod tests {
     fn a_record_waits_for_the_calls_it_names() {
         let (threads, mut a, mut b) = two();
         let mut merger = Merger::default();
-        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(2, 2)]));
-        b.append(&record(Command::CmdDraw, Kind::Enter, 1, &[]));
+        a.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[(2, 2)]));
+        b.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[]));
         assert_eq!(drained(&mut merger, &threads), [(2, 1)]);
-        b.append(&record(Command::CmdDraw, Kind::Enter, 2, &[]));
-        b.append(&record(Command::CmdDraw, Kind::Enter, 3, &[(1, 1)]));
+        b.append(&record(Command::CmdDraw, RecordPhase::Enter, 2, &[]));
+        b.append(&record(Command::CmdDraw, RecordPhase::Enter, 3, &[(1, 1)]));
         assert_eq!(drained(&mut merger, &threads), [(2, 2), (1, 1), (2, 3)]);
     }
 
@@ -171,10 +171,10 @@ mod tests {
     fn a_call_with_outputs_is_complete_when_it_left() {
         let (threads, mut a, mut b) = two();
         let mut merger = Merger::default();
-        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(2, 1)]));
-        b.append(&record(Command::CreateBuffer, Kind::Enter, 1, &[]));
+        a.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[(2, 1)]));
+        b.append(&record(Command::CreateBuffer, RecordPhase::Enter, 1, &[]));
         assert_eq!(drained(&mut merger, &threads), [(2, 1)]);
-        b.append(&record(Command::CreateBuffer, Kind::Leave, 1, &[]));
+        b.append(&record(Command::CreateBuffer, RecordPhase::Leave, 1, &[]));
         assert_eq!(drained(&mut merger, &threads), [(2, 1), (1, 1)]);
     }
 
@@ -182,10 +182,10 @@ mod tests {
     fn a_call_inside_another_is_not_forgotten_when_that_one_leaves() {
         let (threads, mut a, mut b) = two();
         let mut merger = Merger::default();
-        for (call, kind) in [(1, Kind::Enter), (2, Kind::Enter), (2, Kind::Leave), (1, Kind::Leave)] {
+        for (call, kind) in [(1, RecordPhase::Enter), (2, RecordPhase::Enter), (2, RecordPhase::Leave), (1, RecordPhase::Leave)] {
             b.append(&record(Command::CreateBuffer, kind, call, &[]));
         }
-        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(2, 2)]));
+        a.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[(2, 2)]));
         assert_eq!(drained(&mut merger, &threads), [(2, 1), (2, 2), (2, 2), (2, 1), (1, 1)]);
     }
 
@@ -193,10 +193,10 @@ mod tests {
     fn a_thread_met_late_is_waited_for() {
         let (threads, mut a, b) = two();
         let mut merger = Merger::default();
-        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(3, 1)]));
+        a.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[(3, 1)]));
         assert!(drained(&mut merger, &threads).is_empty());
-        let mut c = threads.enlist(&Wake::new(usize::MAX));
-        c.append(&record(Command::CmdDraw, Kind::Enter, 1, &[]));
+        let mut c = threads.register(&StreamControl::new(usize::MAX));
+        c.append(&record(Command::CmdDraw, RecordPhase::Enter, 1, &[]));
         assert_eq!(drained(&mut merger, &threads), [(3, 1), (1, 1)]);
         drop(b);
     }

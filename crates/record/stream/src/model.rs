@@ -16,7 +16,7 @@ mod link;
 #[allow(clippy::duplicate_mod, reason = "compiled with other atomics")]
 mod post;
 
-use post::Post;
+use post::ThreadProgress;
 
 /// What the code under test is made of here.
 mod atomics {
@@ -54,25 +54,25 @@ mod atomics {
 const WORDS: usize = 2;
 
 /// A chunk of two words. `loom` tells where one is read that is not complete.
-struct Chunk {
+struct ModelChunk {
     words: [UnsafeCell<u64>; WORDS],
     counter: atomics::AtomicUsize,
-    next: atomics::OnceLock<Arc<Chunk>>,
+    next: atomics::OnceLock<Arc<ModelChunk>>,
 }
 
-impl Chunk {
-    fn new() -> Arc<Chunk> {
+impl ModelChunk {
+    fn new() -> Arc<ModelChunk> {
         let words = [UnsafeCell::new(0), UnsafeCell::new(0)];
-        Arc::new(Chunk { words, counter: atomics::AtomicUsize::new(0), next: atomics::OnceLock::new() })
+        Arc::new(ModelChunk { words, counter: atomics::AtomicUsize::new(0), next: atomics::OnceLock::new() })
     }
 }
 
 /// Writes so many words, in as many chunks as they need, the way `Producer` does.
-fn produce(mut chunk: Arc<Chunk>, count: u64) {
+fn produce(mut chunk: Arc<ModelChunk>, count: u64) {
     let mut at = 0;
     for word in 1..=count {
         if at == WORDS {
-            let next = Chunk::new();
+            let next = ModelChunk::new();
             chunk.next.set(next.clone());
             (chunk, at) = (next, 0);
         }
@@ -84,19 +84,19 @@ fn produce(mut chunk: Arc<Chunk>, count: u64) {
 }
 
 /// Reads as `Consumer` does.
-struct Reader {
-    chunk: Arc<Chunk>,
+struct ModelReader {
+    chunk: Arc<ModelChunk>,
     at: usize,
     seen: Vec<u64>,
 }
 
-impl Reader {
-    fn new(chunk: Arc<Chunk>) -> Reader {
-        Reader { chunk, at: 0, seen: Vec::new() }
+impl ModelReader {
+    fn new(chunk: Arc<ModelChunk>) -> ModelReader {
+        ModelReader { chunk, at: 0, seen: Vec::new() }
     }
 
     /// All that is there of a chunk, once it is known which.
-    fn read(&mut self, next: Option<Arc<Chunk>>) {
+    fn read(&mut self, next: Option<Arc<ModelChunk>>) {
         if let Some(next) = next {
             (self.chunk, self.at) = (next, 0);
         }
@@ -109,7 +109,7 @@ impl Reader {
     }
 
     fn step(&mut self) {
-        let next = link::follow(&self.chunk.counter, &self.chunk.next, self.at).cloned();
+        let next = link::next_chunk(&self.chunk.counter, &self.chunk.next, self.at).cloned();
         self.read(next);
     }
 
@@ -132,8 +132,8 @@ fn explore(test: impl Fn() + Sync + Send + 'static) {
 fn every_word_of_a_queue_is_seen_once_and_in_its_order() {
     explore(|| {
         const COUNT: u64 = 3;
-        let first = Chunk::new();
-        let mut reader = Reader::new(first.clone());
+        let first = ModelChunk::new();
+        let mut reader = ModelReader::new(first.clone());
         let producer = thread::spawn(move || produce(first, COUNT));
         for _ in 0..3 {
             reader.step();
@@ -146,13 +146,13 @@ fn every_word_of_a_queue_is_seen_once_and_in_its_order() {
 }
 
 /// Whether there is an interleaving in which a reader leaves words behind.
-fn is_lost(step: fn(&mut Reader)) -> bool {
+fn is_lost(step: fn(&mut ModelReader)) -> bool {
     let is_lost = std::sync::Arc::new(Plain::new(false));
     let found = is_lost.clone();
     explore(move || {
         const COUNT: u64 = 3;
-        let first = Chunk::new();
-        let mut reader = Reader::new(first.clone());
+        let first = ModelChunk::new();
+        let mut reader = ModelReader::new(first.clone());
         let producer = thread::spawn(move || produce(first, COUNT));
         (0..2).for_each(|_| step(&mut reader));
         producer.join().expect("it ends");
@@ -166,25 +166,25 @@ fn is_lost(step: fn(&mut Reader)) -> bool {
 
 #[test]
 fn the_next_chunk_has_to_be_looked_for_first() {
-    assert!(is_lost(Reader::step_in_the_wrong_order), "then the order does not matter");
-    assert!(!is_lost(Reader::step));
+    assert!(is_lost(ModelReader::step_in_the_wrong_order), "then the order does not matter");
+    assert!(!is_lost(ModelReader::step));
 }
 
 #[test]
 fn whoever_is_asked_for_a_barrier_sees_the_call_that_asked() {
     loom::model(|| {
-        let posts = Arc::new([Post::new(), Post::new()]);
+        let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new()]);
         let other_posts = posts.clone();
         // One waits for the device, and tells the other.
         let other = thread::spawn(move || {
             other_posts[0].complete(1);
             other_posts[0].complete(2);
-            other_posts[1].want_barrier();
+            other_posts[1].request_barrier();
         });
         let seen = posts[0].position();
-        if posts[1].take_wish() {
+        if posts[1].take_barrier_request() {
             assert_eq!(posts[0].position(), 2, "the barrier comes after the wait");
-            assert!(!posts[1].take_wish());
+            assert!(!posts[1].take_barrier_request());
         }
         assert!(posts[0].position() >= seen, "positions only grow");
         other.join().expect("it ends");
@@ -195,18 +195,18 @@ fn whoever_is_asked_for_a_barrier_sees_the_call_that_asked() {
 #[test]
 fn two_wishes_are_never_both_lost() {
     loom::model(|| {
-        let posts = Arc::new([Post::new(), Post::new(), Post::new()]);
+        let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new(), ThreadProgress::new()]);
         let ask = |by: usize| {
             let posts = posts.clone();
             thread::spawn(move || {
                 posts[by].complete(1);
-                posts[2].want_barrier();
+                posts[2].request_barrier();
             })
         };
         let others = [ask(0), ask(1)];
         let mut known = [0; 2];
         let barrier = |known: &mut [u64; 2]| {
-            if posts[2].take_wish() {
+            if posts[2].take_barrier_request() {
                 known.iter_mut().zip(posts.iter()).for_each(|it| *it.0 = it.1.position());
             }
         };

@@ -5,17 +5,17 @@
 use super::atomics::{AtomicBool, AtomicU64, Ordering};
 
 /// Of one thread; others look at it.
-pub(crate) struct Post {
+pub(crate) struct ThreadProgress {
     /// The last call that returned. Release in `complete`; pairs with Acquire in `position`.
     position: AtomicU64,
-    /// Another thread waited for something: a barrier must come before the next record. Release in `want_barrier`,
-    /// after that thread's position; pairs with Acquire in `take_wish`.
-    is_barrier_wanted: AtomicBool,
+    /// Another thread waited for something: a barrier must come before the next record. Release in `request_barrier`,
+    /// after that thread's position; pairs with Acquire in `take_barrier_request`.
+    barrier_requested: AtomicBool,
 }
 
-impl Post {
-    pub(crate) fn new() -> Post {
-        Post { position: AtomicU64::new(0), is_barrier_wanted: AtomicBool::new(false) }
+impl ThreadProgress {
+    pub(crate) fn new() -> ThreadProgress {
+        ThreadProgress { position: AtomicU64::new(0), barrier_requested: AtomicBool::new(false) }
     }
 
     /// By the thread itself: a call returned.
@@ -33,14 +33,14 @@ impl Post {
     }
 
     /// By another thread, which has published its own position already.
-    pub(crate) fn want_barrier(&self) {
+    pub(crate) fn request_barrier(&self) {
         // Not a store: that would hide the position of another thread whose wish it takes the place of.
-        self.is_barrier_wanted.swap(true, Ordering::Release);
+        self.barrier_requested.swap(true, Ordering::Release);
     }
 
     /// By the thread itself: whether a barrier is wanted; asking takes the wish away.
     #[inline(always)]
-    pub(crate) fn take_wish(&self) -> bool {
-        self.is_barrier_wanted.load(Ordering::Relaxed) && self.is_barrier_wanted.swap(false, Ordering::Acquire)
+    pub(crate) fn take_barrier_request(&self) -> bool {
+        self.barrier_requested.load(Ordering::Relaxed) && self.barrier_requested.swap(false, Ordering::Acquire)
     }
 }

@@ -13,7 +13,7 @@ use lavascope_record::record::beside;
 
 use crate::atomics::OnceLock;
 use crate::link;
-use crate::space::{Heap, Room, Space};
+use crate::space::{HeapChunk, ChunkStorage, ChunkSpace};
 use crate::time::{TIME_MASK, ticks};
 
 /// Words of an ordinary chunk; a larger record gets a chunk of its own.
@@ -25,17 +25,17 @@ const SPARE_MAX: usize = 64;
 
 struct Chunk {
     /// Words that are complete are counted in it, see `link`. None only while the chunk is dropped.
-    space: Option<Space>,
+    space: Option<ChunkSpace>,
     /// Who has the words, if we have not.
-    room: Option<Arc<dyn Room>>,
-    heap: Option<Heap>,
+    storage: Option<Arc<dyn ChunkStorage>>,
+    heap: Option<HeapChunk>,
     /// The chunk after this one. Set after the last word was committed.
     next: OnceLock<Arc<Chunk>>,
-    wake: Arc<Wake>,
+    wake: Arc<StreamControl>,
 }
 
 /// What all queues of a process share: how much is under way, and whom to wake when there is more.
-pub struct Wake {
+pub struct StreamControl {
     words: AtomicUsize,
     /// Relaxed, as `words`: a little more or less does not matter.
     words_max: AtomicUsize,
@@ -45,26 +45,26 @@ pub struct Wake {
     waited_us: AtomicU64,
     /// Space that was read and can be written again, the longest unused first: what was read a moment ago is in the
     /// reader's cache, and memory that another thread frees comes back cold, or not at all.
-    spare: Mutex<VecDeque<Heap>>,
+    spare: Mutex<VecDeque<HeapChunk>>,
     reader: Mutex<Option<std::thread::Thread>>,
     /// Where words lie, and whether records have their time: both from the next call of each thread on.
-    room: Mutex<Option<Arc<dyn Room>>>,
+    storage: Mutex<Option<Arc<dyn ChunkStorage>>>,
     /// How often that changed. Relaxed: what it speaks of is behind a lock.
-    changes: AtomicU32,
+    storage_changes: AtomicU32,
 }
 
-impl Wake {
+impl StreamControl {
     /// At most about `words_max` words are under way; beyond that producers wait for the reader.
-    pub fn new(words_max: usize) -> Arc<Wake> {
-        Arc::new(Wake {
+    pub fn new(words_max: usize) -> Arc<StreamControl> {
+        Arc::new(StreamControl {
             words: AtomicUsize::new(0),
             words_max: AtomicUsize::new(words_max),
             waits: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
             spare: Mutex::default(),
             reader: Mutex::new(None),
-            room: Mutex::new(None),
-            changes: AtomicU32::new(0),
+            storage: Mutex::new(None),
+            storage_changes: AtomicU32::new(0),
         })
     }
 
@@ -74,15 +74,15 @@ impl Wake {
     }
 
     /// How often producers waited for the reader, and how long all of them together.
-    pub fn waited(&self) -> (u64, Duration) {
+    pub fn wait_stats(&self) -> (u64, Duration) {
         let time = Duration::from_micros(self.waited_us.load(Ordering::Relaxed));
         (self.waits.load(Ordering::Relaxed), time)
     }
 
     /// From now on words lie in a room, and each record is behind a word with its time; or not any more.
-    pub fn set_room(&self, room: Option<Arc<dyn Room>>) {
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
-        self.changes.fetch_add(1, Ordering::Relaxed);
+    pub fn set_storage(&self, room: Option<Arc<dyn ChunkStorage>>) {
+        *self.storage.lock().unwrap_or_else(PoisonError::into_inner) = room;
+        self.storage_changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The calling thread is the reader.
@@ -97,16 +97,16 @@ impl Wake {
     }
 
     /// Nobody reads any more, and nobody waits for it.
-    pub fn end_reader(&self) {
+    pub fn clear_reader(&self) {
         *self.reader() = None;
     }
 
     /// Words in chunks that somebody still holds.
-    pub fn words_under_way(&self) -> usize {
+    pub fn words_in_flight(&self) -> usize {
         self.words.load(Ordering::Relaxed)
     }
 
-    fn spare(&self) -> MutexGuard<'_, VecDeque<Heap>> {
+    fn spare(&self) -> MutexGuard<'_, VecDeque<HeapChunk>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,12 +115,12 @@ impl Wake {
     }
 
     /// Before a new chunk. The reader looks every few milliseconds by itself; it is called when much has gathered.
-    fn wait_for_room(&self) {
+    fn wait_for_capacity(&self) {
         let words_max = self.words_max.load(Ordering::Relaxed);
-        if self.words_under_way() > (words_max / 8).min(WAKE_WORDS) {
+        if self.words_in_flight() > (words_max / 8).min(WAKE_WORDS) {
             self.wake();
         }
-        if self.words_under_way() > words_max {
+        if self.words_in_flight() > words_max {
             self.wait_until_below(words_max);
         }
     }
@@ -128,7 +128,7 @@ impl Wake {
     #[cold]
     fn wait_until_below(&self, words_max: usize) {
         let start = Instant::now();
-        while self.words_under_way() > words_max && self.reader().is_some() {
+        while self.words_in_flight() > words_max && self.reader().is_some() {
             std::thread::sleep(Duration::from_micros(50));
             self.wake();
         }
@@ -138,23 +138,23 @@ impl Wake {
 }
 
 impl Chunk {
-    fn new(count: usize, stream: u32, position: u64, wake: &Arc<Wake>) -> Arc<Chunk> {
+    fn new(count: usize, stream: u32, position: u64, wake: &Arc<StreamControl>) -> Arc<Chunk> {
         wake.words.fetch_add(count, Ordering::Relaxed);
-        let room = wake.room.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let room = wake.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (next, wake) = (OnceLock::new(), Arc::clone(wake));
         if let Some(space) = room.as_ref().and_then(|it| it.claim(stream, position, count)) {
-            return Arc::new(Chunk { space: Some(space), room, heap: None, next, wake });
+            return Arc::new(Chunk { space: Some(space), storage: room, heap: None, next, wake });
         }
         let spare = if count == WORDS_PER_CHUNK { wake.spare().pop_front() } else { None };
-        let heap = spare.unwrap_or_else(|| Heap::new(count));
+        let heap = spare.unwrap_or_else(|| HeapChunk::new(count));
         // SAFETY: the heap is new, or `Chunk::drop` put it among the spare ones after it took its space. The chunk keeps
         // it until it drops the space.
         let space = unsafe { heap.space() };
-        Arc::new(Chunk { space: Some(space), room: None, heap: Some(heap), next, wake })
+        Arc::new(Chunk { space: Some(space), storage: None, heap: Some(heap), next, wake })
     }
 
     #[inline(always)]
-    fn space(&self) -> &Space {
+    fn space(&self) -> &ChunkSpace {
         // SAFETY: `Chunk::new` puts a space in, and only `drop` takes it out, which has the chunk alone.
         unsafe { self.space.as_ref().unwrap_unchecked() }
     }
@@ -168,7 +168,7 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         let Some(space) = self.space.take() else { return };
         self.wake.words.fetch_sub(space.len(), Ordering::Relaxed);
-        if let Some(room) = self.room.take() {
+        if let Some(room) = self.storage.take() {
             room.release(space);
         } else if let Some(heap) = self.heap.take().filter(|_| space.len() == WORDS_PER_CHUNK) {
             let mut spare = self.wake.spare();
@@ -185,12 +185,12 @@ impl Drop for Chunk {
 }
 
 /// A new queue, for the words of a stream.
-pub fn queue(stream: u32, wake: &Arc<Wake>) -> (Producer, Consumer) {
-    let changes = wake.changes.load(Ordering::Relaxed);
+pub fn chunk_queue(stream: u32, wake: &Arc<StreamControl>) -> (Producer, Consumer) {
+    let changes = wake.storage_changes.load(Ordering::Relaxed);
     let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, wake);
-    let is_timed = chunk.room.is_some();
-    let producer = Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, changes, is_timed };
-    (producer, Consumer { chunk, at: 0, position: 0, kept: VecDeque::new() })
+    let is_timed = chunk.storage.is_some();
+    let producer = Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, storage_changes: changes, is_timed };
+    (producer, Consumer { chunk, at: 0, position: 0, retained: VecDeque::new() })
 }
 
 /// The writing end.
@@ -202,7 +202,7 @@ pub struct Producer {
     /// Words before this chunk.
     position: u64,
     /// The changes of the room that it knows of.
-    changes: u32,
+    storage_changes: u32,
     /// Whether a word with the time stands before each record.
     is_timed: bool,
 }
@@ -211,9 +211,9 @@ impl Producer {
     /// A new call begins: looks whether the room has changed.
     #[inline(always)]
     pub fn begin(&mut self) {
-        let changes = self.chunk.wake.changes.load(Ordering::Relaxed);
-        if changes != self.changes {
-            self.changes = changes;
+        let changes = self.chunk.wake.storage_changes.load(Ordering::Relaxed);
+        if changes != self.storage_changes {
+            self.storage_changes = changes;
             self.next_chunk(0);
         }
     }
@@ -266,11 +266,11 @@ impl Producer {
 
     #[cold]
     fn next_chunk(&mut self, words: usize) {
-        self.chunk.wake.wait_for_room();
+        self.chunk.wake.wait_for_capacity();
         let position = self.position + self.at as u64;
         let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, position, &self.chunk.wake);
         let _ = self.chunk.next.set(Arc::clone(&next));
-        let is_timed = next.room.is_some();
+        let is_timed = next.storage.is_some();
         *self = Producer { chunk: next, at: 0, position, is_timed, ..*self };
     }
 }
@@ -302,19 +302,19 @@ pub struct Consumer {
     position: u64,
     /// Chunks in a room that were read, each with the position behind it: they are kept until somebody says that what
     /// they hold is safe elsewhere.
-    kept: VecDeque<(u64, Arc<Chunk>)>,
+    retained: VecDeque<(u64, Arc<Chunk>)>,
 }
 
 impl Consumer {
     /// The words that are there and were not taken yet, as far as they lie in one run.
     pub fn peek(&mut self) -> &[u64] {
-        let next = link::follow(self.chunk.space().committed(), &self.chunk.next, self.at).cloned();
+        let next = link::next_chunk(self.chunk.space().committed(), &self.chunk.next, self.at).cloned();
         if let Some(next) = next {
             self.position += self.at as u64;
             self.at = 0;
             let chunk = std::mem::replace(&mut self.chunk, next);
-            if chunk.room.is_some() {
-                self.kept.push_back((self.position, chunk));
+            if chunk.storage.is_some() {
+                self.retained.push_back((self.position, chunk));
             }
         }
         let count = self.chunk.committed() - self.at;
@@ -337,7 +337,7 @@ impl Consumer {
 
     /// What lies before a position is safe elsewhere.
     pub fn release(&mut self, position: u64) {
-        while self.kept.pop_front_if(|it| it.0 <= position).is_some() {}
+        while self.retained.pop_front_if(|it| it.0 <= position).is_some() {}
     }
 }
 
@@ -347,8 +347,8 @@ mod tests {
 
     #[test]
     fn words_come_out_as_they_went_in() {
-        let wake = Wake::new(usize::MAX);
-        let (mut producer, mut consumer) = queue(1, &wake);
+        let wake = StreamControl::new(usize::MAX);
+        let (mut producer, mut consumer) = chunk_queue(1, &wake);
         let large: Vec<u64> = (0..WORDS_PER_CHUNK as u64 * 3).collect();
         producer.append(&[1, 2, 3]);
         producer.append(&large);
@@ -361,13 +361,13 @@ mod tests {
         consumer.take(2);
         assert!(consumer.peek().is_empty());
         drop((producer, consumer));
-        assert_eq!(wake.words_under_way(), 0);
+        assert_eq!(wake.words_in_flight(), 0);
     }
 
     #[test]
     fn a_reader_sees_every_word_once_and_producers_wait_for_it() {
-        let wake = Wake::new(WORDS_PER_CHUNK * 4);
-        let (mut producer, mut consumer) = queue(1, &wake);
+        let wake = StreamControl::new(WORDS_PER_CHUNK * 4);
+        let (mut producer, mut consumer) = chunk_queue(1, &wake);
         const RUNS: u64 = 200_000;
         wake.set_reader();
         std::thread::scope(|scope| {
@@ -386,7 +386,7 @@ mod tests {
                 }));
                 let count = words.len();
                 consumer.take(count);
-                assert!(wake.words_under_way() <= WORDS_PER_CHUNK * 6);
+                assert!(wake.words_in_flight() <= WORDS_PER_CHUNK * 6);
                 if count == 0 {
                     std::thread::yield_now();
                 }
@@ -398,12 +398,12 @@ mod tests {
 
     #[test]
     fn waits_are_counted_and_timed() {
-        let wake = Wake::new(usize::MAX);
-        let (mut producer, mut consumer) = queue(1, &wake);
+        let wake = StreamControl::new(usize::MAX);
+        let (mut producer, mut consumer) = chunk_queue(1, &wake);
         let words = [7; WORDS_PER_CHUNK / 2];
         wake.set_reader();
         (0..8).for_each(|_| producer.append(&words));
-        assert_eq!(wake.waited(), (0, Duration::ZERO));
+        assert_eq!(wake.wait_stats(), (0, Duration::ZERO));
         wake.set_words_max(WORDS_PER_CHUNK);
         let pause = Duration::from_millis(20);
         std::thread::scope(|scope| {
@@ -419,50 +419,50 @@ mod tests {
             }
             thread.join().expect("nobody panics");
         });
-        let (times, time) = wake.waited();
+        let (times, time) = wake.wait_stats();
         assert!(times == 1 && time >= pause, "{times} times, {time:?}");
     }
 
     #[test]
     fn a_long_queue_nobody_reads_is_dropped_without_recursion() {
-        let wake = Wake::new(usize::MAX);
-        let (mut producer, consumer) = queue(1, &wake);
+        let wake = StreamControl::new(usize::MAX);
+        let (mut producer, consumer) = chunk_queue(1, &wake);
         for _ in 0..2000 {
             producer.append(&[0; WORDS_PER_CHUNK]);
         }
         drop((producer, consumer));
-        assert_eq!(wake.words_under_way(), 0);
+        assert_eq!(wake.words_in_flight(), 0);
     }
 
     /// Remembers who asked for space, and what was given back.
     #[derive(Default)]
     struct Log {
-        heaps: Mutex<Vec<Heap>>,
+        heaps: Mutex<Vec<HeapChunk>>,
         claimed: Mutex<Vec<(u32, u64, usize)>>,
         released: AtomicUsize,
     }
 
-    impl Room for Log {
-        fn claim(&self, stream: u32, position: u64, words: usize) -> Option<Space> {
+    impl ChunkStorage for Log {
+        fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace> {
             self.claimed.lock().expect("nobody panics").push((stream, position, words));
-            let heap = Heap::new(words);
+            let heap = HeapChunk::new(words);
             // SAFETY: the heap is new, and the log keeps it for longer than any queue of the test.
             let space = unsafe { heap.space() };
             self.heaps.lock().expect("nobody panics").push(heap);
             Some(space)
         }
 
-        fn release(&self, _: Space) {
+        fn release(&self, _: ChunkSpace) {
             self.released.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     #[test]
     fn words_in_a_room_have_times_and_stay_until_they_are_safe() {
-        let (wake, log) = (Wake::new(usize::MAX), Arc::new(Log::default()));
-        let (mut producer, mut consumer) = queue(7, &wake);
+        let (wake, log) = (StreamControl::new(usize::MAX), Arc::new(Log::default()));
+        let (mut producer, mut consumer) = chunk_queue(7, &wake);
         producer.append(&[1]);
-        wake.set_room(Some(log.clone()));
+        wake.set_storage(Some(log.clone()));
         producer.append(&[2]);
         producer.begin();
         producer.append(&[3, 4]);
@@ -479,7 +479,7 @@ mod tests {
         assert_eq!(log.released.load(Ordering::Relaxed), 0);
         consumer.release(5);
         assert_eq!(log.released.load(Ordering::Relaxed), 1);
-        wake.set_room(None);
+        wake.set_storage(None);
         producer.begin();
         producer.append(&[6]);
         consumer.take(WORDS_PER_CHUNK + 1);

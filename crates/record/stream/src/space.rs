@@ -7,27 +7,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// Words that one thread writes and one reads, and how many of them are complete.
-pub struct Space {
+pub struct ChunkSpace {
     words: NonNull<u64>,
     count: usize,
     committed: NonNull<AtomicUsize>,
 }
 
-// SAFETY: memory of `u64` and an atomic, which have no thread of their own; by the contract of `Space::new` only the
+// SAFETY: memory of `u64` and an atomic, which have no thread of their own; by the contract of `ChunkSpace::new` only the
 // holder of the space reaches them.
-unsafe impl Send for Space {}
+unsafe impl Send for ChunkSpace {}
 // SAFETY: a shared space gives a raw pointer to the words, which only unsafe code follows, and a reference to the counter,
 // which is atomic.
-unsafe impl Sync for Space {}
+unsafe impl Sync for ChunkSpace {}
 
-impl Space {
+impl ChunkSpace {
     /// # Safety
     ///
-    /// Until the space is given back by [`Room::release`] or dropped, `words` must lead to `count` words that can be
+    /// Until the space is given back by [`ChunkStorage::release`] or dropped, `words` must lead to `count` words that can be
     /// written and `committed` to a counter, and nobody else may write any of them. The counter must be zero, and not be
     /// one of the words.
-    pub unsafe fn new(words: NonNull<u64>, count: usize, committed: NonNull<AtomicUsize>) -> Space {
-        Space { words, count, committed }
+    pub unsafe fn new(words: NonNull<u64>, count: usize, committed: NonNull<AtomicUsize>) -> ChunkSpace {
+        ChunkSpace { words, count, committed }
     }
 
     #[inline(always)]
@@ -46,34 +46,34 @@ impl Space {
 
     #[inline(always)]
     pub(crate) fn committed(&self) -> &AtomicUsize {
-        // SAFETY: by the contract of `Space::new` the counter is there for as long as the space, which the reference
+        // SAFETY: by the contract of `ChunkSpace::new` the counter is there for as long as the space, which the reference
         // borrows.
         unsafe { self.committed.as_ref() }
     }
 }
 
 /// A place for the words of streams.
-pub trait Room: Send + Sync {
+pub trait ChunkStorage: Send + Sync {
     /// Space for words of a stream, behind its first `position` ones; none if there is no more.
-    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<Space>;
+    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace>;
 
     /// The words are not needed any more.
-    fn release(&self, space: Space);
+    fn release(&self, space: ChunkSpace);
 }
 
 /// Memory of ours: the counter, and then the words.
 ///
 /// Not a box: to move a box says that nobody else has its contents, and a heap moves while its space is in use.
-pub(crate) struct Heap(Arc<[UnsafeCell<MaybeUninit<u64>>]>);
+pub(crate) struct HeapChunk(Arc<[UnsafeCell<MaybeUninit<u64>>]>);
 
 // SAFETY: a shared heap gives a space and no more, by a function whose contract says that there is one at a time.
-unsafe impl Sync for Heap {}
+unsafe impl Sync for HeapChunk {}
 // SAFETY: words without a meaning, which have no thread of their own; the `Arc` is never cloned.
-unsafe impl Send for Heap {}
+unsafe impl Send for HeapChunk {}
 
-impl Heap {
-    pub(crate) fn new(count: usize) -> Heap {
-        Heap((0..=count).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect())
+impl HeapChunk {
+    pub(crate) fn new(count: usize) -> HeapChunk {
+        HeapChunk((0..=count).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect())
     }
 
     /// The space that it is.
@@ -81,16 +81,16 @@ impl Heap {
     /// # Safety
     ///
     /// Nobody may use a space that this heap gave before, and nobody this one after the heap is dropped.
-    pub(crate) unsafe fn space(&self) -> Space {
+    pub(crate) unsafe fn space(&self) -> ChunkSpace {
         let all = NonNull::from(&self.0[..]).cast::<u64>();
         let first = all.cast::<AtomicUsize>();
-        // SAFETY: `Heap::new` made one cell more than words were asked for, so there is a first one. It has the size and
+        // SAFETY: `HeapChunk::new` made one cell more than words were asked for, so there is a first one. It has the size and
         // alignment of the counter, may be written through a shared reference, and by the contract nobody else uses it.
         unsafe { first.write(AtomicUsize::new(0)) };
         // SAFETY: the words begin behind the first cell, which there is, and end with the slice.
         let words = unsafe { all.add(1) };
         // SAFETY: all cells but the first are the words, and the first is the counter, just set to zero. The heap owns
         // them, and outlives the space by the contract of this function, which also says that nobody uses another space of it.
-        unsafe { Space::new(words, self.0.len() - 1, first) }
+        unsafe { ChunkSpace::new(words, self.0.len() - 1, first) }
     }
 }

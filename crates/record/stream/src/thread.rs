@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lavascope_record::record::{CALL_MAX, Touch};
+use lavascope_record::record::{CALL_MAX, OrderEdge};
 
-use crate::post::Post;
-use crate::queue::{Consumer, Producer, Wake, queue};
+use crate::post::ThreadProgress;
+use crate::queue::{Consumer, Producer, StreamControl, chunk_queue};
 
 /// What other threads may see of a thread.
-pub struct Shared {
+pub struct ThreadShared {
     number: u32,
-    post: Post,
+    progress: ThreadProgress,
     consumer: Mutex<Option<Consumer>>,
 }
 
-impl Shared {
+impl ThreadShared {
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -26,18 +26,18 @@ impl Shared {
 }
 
 /// The application's thread itself: only it writes its stream.
-pub struct Thread {
-    shared: Arc<Shared>,
+pub struct StreamThread {
+    shared: Arc<ThreadShared>,
     number: u32,
     calls: u64,
     /// By thread number: the call that our records are known to come after.
-    known: Vec<u64>,
+    ordered_after: Vec<u64>,
     /// Of the record being made.
-    touches: Vec<u64>,
+    order_edges: Vec<u64>,
     producer: Producer,
 }
 
-impl Thread {
+impl StreamThread {
     #[inline(always)]
     pub fn number(&self) -> u32 {
         self.number
@@ -54,53 +54,53 @@ impl Thread {
 
     /// The record being made comes after a touch of an object; zero is none.
     #[inline(always)]
-    pub fn after(&mut self, word: u64) {
-        let touch = Touch::from_word(word);
+    pub fn order_after(&mut self, word: u64) {
+        let touch = OrderEdge::from_word(word);
         if word != 0 && touch.thread != self.number {
-            self.note(touch);
+            self.add_edge(touch);
         }
     }
 
-    fn note(&mut self, touch: Touch) {
+    fn add_edge(&mut self, touch: OrderEdge) {
         let index = touch.thread as usize;
-        if self.known.len() <= index {
-            self.known.resize(index + 1, 0);
+        if self.ordered_after.len() <= index {
+            self.ordered_after.resize(index + 1, 0);
         }
-        if self.known[index] < touch.call {
-            self.known[index] = touch.call;
-            self.touches.push(touch.to_word());
+        if self.ordered_after[index] < touch.call {
+            self.ordered_after[index] = touch.call;
+            self.order_edges.push(touch.to_word());
         }
     }
 
     /// Whether a wait of another thread asked for a barrier; asking takes the wish away.
     #[inline(always)]
-    pub fn is_barrier_wanted(&self) -> bool {
-        self.shared.post.take_wish()
+    pub fn take_barrier_request(&self) -> bool {
+        self.shared.progress.take_barrier_request()
     }
 
     /// The record being made comes after all that other threads have completed.
-    pub fn barrier(&mut self, threads: &Threads) {
+    pub fn order_after_completed(&mut self, threads: &StreamThreads) {
         let own = self.number;
         for other in lock(&threads.list).iter().filter(|it| it.number != own) {
-            let call = other.post.position();
+            let call = other.progress.position();
             if call != 0 {
-                self.note(Touch { thread: other.number, call });
+                self.add_edge(OrderEdge { thread: other.number, call });
             }
         }
     }
 
     /// What the record being made comes after, one word each.
     #[inline(always)]
-    pub fn touches(&self) -> &[u64] {
-        &self.touches
+    pub fn order_edges(&self) -> &[u64] {
+        &self.order_edges
     }
 
     /// The record is made: the next one starts without touches.
     #[inline(always)]
     pub fn end_record(&mut self) {
         // Most records have none, and then there is nothing to write.
-        if !self.touches.is_empty() {
-            self.touches.clear();
+        if !self.order_edges.is_empty() {
+            self.order_edges.clear();
         }
     }
 
@@ -120,7 +120,7 @@ impl Thread {
     ///
     /// # Safety
     ///
-    /// [`Thread::claim`] of at least so many words must have been the last of `claim`, `append`, `begin` and `commit`,
+    /// [`StreamThread::claim`] of at least so many words must have been the last of `claim`, `append`, `begin` and `commit`,
     /// and the first `words` of them must be written.
     #[inline(always)]
     pub unsafe fn commit(&mut self, words: usize) {
@@ -132,71 +132,71 @@ impl Thread {
     /// The call returned: others may rely on its having happened.
     #[inline(always)]
     pub fn complete(&self, call: u64) {
-        self.shared.post.complete(call);
+        self.shared.progress.complete(call);
     }
 
     /// The touch that stands for a call of this thread.
     #[inline(always)]
-    pub fn touch(&self, call: u64) -> Touch {
-        Touch { thread: self.number, call }
+    pub fn edge_to(&self, call: u64) -> OrderEdge {
+        OrderEdge { thread: self.number, call }
     }
 }
 
 /// All threads that make calls, or did.
-pub struct Threads {
-    list: Mutex<Vec<Arc<Shared>>>,
+pub struct StreamThreads {
+    list: Mutex<Vec<Arc<ThreadShared>>>,
     /// Of threads that ended. A new thread goes on where one of them stopped, numbers and all: it began after that
     /// one ended, so the order stays true, and a program that starts a thread per job has few streams.
-    idle: Mutex<Vec<Thread>>,
+    idle: Mutex<Vec<StreamThread>>,
 }
 
-impl Default for Threads {
-    fn default() -> Threads {
-        Threads::new()
+impl Default for StreamThreads {
+    fn default() -> StreamThreads {
+        StreamThreads::new()
     }
 }
 
-impl Threads {
-    pub const fn new() -> Threads {
-        Threads { list: Mutex::new(Vec::new()), idle: Mutex::new(Vec::new()) }
+impl StreamThreads {
+    pub const fn new() -> StreamThreads {
+        StreamThreads { list: Mutex::new(Vec::new()), idle: Mutex::new(Vec::new()) }
     }
 
     /// A thread makes its first call.
-    pub fn enlist(&self, wake: &Arc<Wake>) -> Thread {
+    pub fn register(&self, wake: &Arc<StreamControl>) -> StreamThread {
         if let Some(thread) = lock(&self.idle).pop() {
             return thread;
         }
         let mut list = lock(&self.list);
         // Zero is nobody, so that no touch is the word zero.
         let number = list.len() as u32 + 1;
-        let (producer, consumer) = queue(number, wake);
-        let shared = Arc::new(Shared { number, post: Post::new(), consumer: Mutex::new(Some(consumer)) });
+        let (producer, consumer) = chunk_queue(number, wake);
+        let shared = Arc::new(ThreadShared { number, progress: ThreadProgress::new(), consumer: Mutex::new(Some(consumer)) });
         list.push(Arc::clone(&shared));
-        Thread { number: shared.number, shared, calls: 0, known: Vec::new(), touches: Vec::new(), producer }
+        StreamThread { number: shared.number, shared, calls: 0, ordered_after: Vec::new(), order_edges: Vec::new(), producer }
     }
 
     /// A thread ended.
-    pub fn retire(&self, thread: Thread) {
+    pub fn retire(&self, thread: StreamThread) {
         lock(&self.idle).push(thread);
     }
 
     /// Every other thread makes a barrier before its next record. The calling thread's own position is published
     /// already.
-    pub fn push_barrier(&self, by: &Thread) {
+    pub fn push_barrier(&self, by: &StreamThread) {
         for other in lock(&self.list).iter().filter(|it| it.number != by.number()) {
-            other.post.want_barrier();
+            other.progress.request_barrier();
         }
     }
 
     /// Whether a call has not returned yet.
-    pub fn is_inside(&self, call: Touch) -> bool {
+    pub fn is_in_call(&self, call: OrderEdge) -> bool {
         let list = lock(&self.list);
         let thread = list.get((call.thread as usize).wrapping_sub(1));
-        thread.is_some_and(|it| it.post.position() < call.call)
+        thread.is_some_and(|it| it.progress.position() < call.call)
     }
 
     /// The threads that were enlisted after the first `known` ones.
-    pub fn since(&self, known: usize) -> Vec<Arc<Shared>> {
+    pub fn registered_since(&self, known: usize) -> Vec<Arc<ThreadShared>> {
         lock(&self.list).get(known..).unwrap_or_default().to_vec()
     }
 
@@ -218,29 +218,29 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn two() -> (Threads, Thread, Thread) {
-        let (threads, wake) = (Threads::new(), Wake::new(usize::MAX));
-        let (a, b) = (threads.enlist(&wake), threads.enlist(&wake));
+    fn two() -> (StreamThreads, StreamThread, StreamThread) {
+        let (threads, wake) = (StreamThreads::new(), StreamControl::new(usize::MAX));
+        let (a, b) = (threads.register(&wake), threads.register(&wake));
         (threads, a, b)
     }
 
-    fn touch(thread: u32, call: u64) -> u64 {
-        Touch { thread, call }.to_word()
+    fn edge_word(thread: u32, call: u64) -> u64 {
+        OrderEdge { thread, call }.to_word()
     }
 
     #[test]
     fn own_and_known_touches_are_left_out() {
         let (_, mut a, b) = two();
-        a.after(0);
-        a.after(touch(a.number(), 7));
-        a.after(touch(b.number(), 5));
-        a.after(touch(b.number(), 4));
-        assert_eq!(a.touches(), [touch(2, 5)]);
+        a.order_after(0);
+        a.order_after(edge_word(a.number(), 7));
+        a.order_after(edge_word(b.number(), 5));
+        a.order_after(edge_word(b.number(), 4));
+        assert_eq!(a.order_edges(), [edge_word(2, 5)]);
         a.end_record();
-        a.after(touch(b.number(), 5));
-        assert!(a.touches().is_empty());
-        a.after(touch(b.number(), 6));
-        assert_eq!(a.touches(), [touch(2, 6)]);
+        a.order_after(edge_word(b.number(), 5));
+        assert!(a.order_edges().is_empty());
+        a.order_after(edge_word(b.number(), 6));
+        assert_eq!(a.order_edges(), [edge_word(2, 6)]);
     }
 
     #[test]
@@ -248,28 +248,28 @@ mod tests {
         let (threads, mut a, mut b) = two();
         let (first, _second) = (b.begin(), b.begin());
         b.complete(first);
-        a.barrier(&threads);
-        assert_eq!(a.touches(), [touch(2, 1)], "a call that did not return is not waited for");
+        a.order_after_completed(&threads);
+        assert_eq!(a.order_edges(), [edge_word(2, 1)], "a call that did not return is not waited for");
     }
 
     #[test]
     fn a_push_reaches_every_other_thread_once() {
         let (threads, a, b) = two();
         threads.push_barrier(&a);
-        assert!(!a.is_barrier_wanted());
-        assert!(b.is_barrier_wanted());
-        assert!(!b.is_barrier_wanted());
+        assert!(!a.take_barrier_request());
+        assert!(b.take_barrier_request());
+        assert!(!b.take_barrier_request());
     }
 
     #[test]
     fn a_call_is_inside_until_it_returns_whatever_is_made_inside_of_it() {
         let (threads, mut a, _b) = two();
         let (outer, inner) = (a.begin(), a.begin());
-        assert!(threads.is_inside(a.touch(outer)) && threads.is_inside(a.touch(inner)));
+        assert!(threads.is_in_call(a.edge_to(outer)) && threads.is_in_call(a.edge_to(inner)));
         a.complete(inner);
         a.complete(outer);
-        assert!(!threads.is_inside(a.touch(inner)) && !threads.is_inside(a.touch(outer)));
-        assert!(!threads.is_inside(Touch { thread: 9, call: 1 }), "nobody has this number");
+        assert!(!threads.is_in_call(a.edge_to(inner)) && !threads.is_in_call(a.edge_to(outer)));
+        assert!(!threads.is_in_call(OrderEdge { thread: 9, call: 1 }), "nobody has this number");
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         a.begin();
         let number = a.number();
         threads.retire(a);
-        let mut next = threads.enlist(&Wake::new(usize::MAX));
+        let mut next = threads.register(&StreamControl::new(usize::MAX));
         assert_eq!((next.number(), next.begin(), threads.len()), (number, 2, 2));
         drop(b);
     }

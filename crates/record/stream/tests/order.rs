@@ -4,18 +4,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::record::{Head, Kind, Touch};
-use lavascope_stream::{Given, Merger, Objects, Parent, Slot, Thread, Threads, Wake};
+use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
+use lavascope_stream::{OrderedRecord, Merger, ObjectTable, ObjectParent, ObjectSlot, StreamThread, StreamThreads, StreamControl};
 
 /// A record whose image is two words of our own: which object, and how often it was used before.
 fn record(command: Command, call: u64, words: [u64; 2], touches: &[u64]) -> Vec<u64> {
-    let head = Head {
+    let head = RecordHeader {
         body_words: 4,
         command: command as u16,
-        kind: Kind::Enter as u8,
-        remarks: 0,
+        kind: RecordPhase::Enter as u8,
+        omissions: 0,
         call,
-        touches: touches.len() as u32,
+        order_edge_count: touches.len() as u32,
     };
     let mut record = head.to_words().to_vec();
     record.extend(words);
@@ -24,29 +24,29 @@ fn record(command: Command, call: u64, words: [u64; 2], touches: &[u64]) -> Vec<
 }
 
 struct Shared {
-    objects: Objects,
-    threads: Threads,
+    objects: ObjectTable,
+    threads: StreamThreads,
     /// The application's own locks, and how often each object was used.
-    uses: Vec<(Slot, Mutex<u64>)>,
+    uses: Vec<(ObjectSlot, Mutex<u64>)>,
 }
 
 impl Shared {
     fn new(objects: usize) -> Shared {
-        let all = Objects::new();
-        let slot = |it| all.add(ObjectId::new(HandleType::Buffer, it).unwrap_or_default(), Parent::None, 0);
+        let all = ObjectTable::new();
+        let slot = |it| all.add(ObjectId::new(HandleType::Buffer, it).unwrap_or_default(), ObjectParent::None, 0);
         let uses = (0..objects as u64).filter_map(slot).map(|it| (it, Mutex::new(0))).collect();
-        Shared { objects: all, threads: Threads::new(), uses }
+        Shared { objects: all, threads: StreamThreads::new(), uses }
     }
 
     /// One call with an externally synchronized object, as the layer makes it.
-    fn call(&self, thread: &mut Thread, object: usize) {
+    fn call(&self, thread: &mut StreamThread, object: usize) {
         let (slot, uses) = &self.uses[object];
         let mut uses = uses.lock().expect("nobody panics");
         let call = thread.begin();
-        thread.after(self.objects.touch_of(*slot));
-        thread.append(&record(Command::CmdDraw, call, [object as u64, *uses], thread.touches()));
+        thread.order_after(self.objects.last_edge(*slot));
+        thread.append(&record(Command::CmdDraw, call, [object as u64, *uses], thread.order_edges()));
         thread.end_record();
-        self.objects.touch(*slot, thread.touch(call));
+        self.objects.set_last_edge(*slot, thread.edge_to(call));
         thread.complete(call);
         *uses += 1;
     }
@@ -66,11 +66,11 @@ impl Random {
 fn hand_overs_are_told_in_their_true_order() {
     for (seed, threads, objects) in [(1, 2, 1), (2, 4, 3), (3, 8, 5), (4, 16, 40)] {
         let shared = Shared::new(objects);
-        let wake = Wake::new(usize::MAX);
+        let wake = StreamControl::new(usize::MAX);
         let running = AtomicU64::new(threads);
         let mut merger = Merger::default();
         let mut expected = vec![0; objects];
-        let mut check = |it: Given<'_>| {
+        let mut check = |it: OrderedRecord<'_>| {
             let words = it.record;
             let object = words[2] as usize;
             assert_eq!(words[3], expected[object], "seed {seed}: object {object} in the order of its uses");
@@ -80,7 +80,7 @@ fn hand_overs_are_told_in_their_true_order() {
             let start = |it| {
                 let (shared, wake, running) = (&shared, &wake, &running);
                 scope.spawn(move || {
-                    let mut thread = shared.threads.enlist(wake);
+                    let mut thread = shared.threads.register(wake);
                     let mut random = Random(seed * 1000 + it);
                     for _ in 0..3000 {
                         shared.call(&mut thread, random.below(objects));
@@ -105,8 +105,8 @@ fn hand_overs_are_told_in_their_true_order() {
 #[test]
 fn few_touches_are_enough() {
     let shared = Shared::new(1);
-    let wake = Wake::new(usize::MAX);
-    let (mut a, mut b) = (shared.threads.enlist(&wake), shared.threads.enlist(&wake));
+    let wake = StreamControl::new(usize::MAX);
+    let (mut a, mut b) = (shared.threads.register(&wake), shared.threads.register(&wake));
     for _ in 0..100 {
         shared.call(&mut a, 0);
     }
@@ -115,9 +115,9 @@ fn few_touches_are_enough() {
     }
     let mut touches = Vec::new();
     Merger::default().drain(&shared.threads, |given| {
-        touches.extend(given.record[4..].iter().map(|it| (given.thread, Touch::from_word(*it))));
+        touches.extend(given.record[4..].iter().map(|it| (given.thread, OrderEdge::from_word(*it))));
     });
-    assert_eq!(touches, [(b.number(), Touch { thread: a.number(), call: 100 })]);
+    assert_eq!(touches, [(b.number(), OrderEdge { thread: a.number(), call: 100 })]);
 }
 
 /// One thread submits, one waits for the fence, and a third goes on because the second told it so, in a way that
@@ -126,30 +126,30 @@ fn few_touches_are_enough() {
 fn barriers_order_what_no_object_does() {
     for round in 0..200 {
         let shared = Shared::new(1);
-        let wake = Wake::new(usize::MAX);
+        let wake = StreamControl::new(usize::MAX);
         let (is_signaled, is_told) = (AtomicBool::new(false), AtomicBool::new(false));
         let until = |flag: &AtomicBool| {
             while !flag.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         };
-        let mut others = [shared.threads.enlist(&wake), shared.threads.enlist(&wake), shared.threads.enlist(&wake)];
+        let mut others = [shared.threads.register(&wake), shared.threads.register(&wake), shared.threads.register(&wake)];
         let [submitter, waiter, third] = &mut others;
         let fence = shared.uses[0].0;
-        let say = |thread: &mut Thread, what: u64| {
+        let say = |thread: &mut StreamThread, what: u64| {
             let call = thread.begin();
-            if thread.is_barrier_wanted() {
-                thread.barrier(&shared.threads);
+            if thread.take_barrier_request() {
+                thread.order_after_completed(&shared.threads);
             }
-            thread.after(shared.objects.touch_of(fence));
-            thread.append(&record(Command::CmdDraw, call, [what, round], thread.touches()));
+            thread.order_after(shared.objects.last_edge(fence));
+            thread.append(&record(Command::CmdDraw, call, [what, round], thread.order_edges()));
             thread.end_record();
             call
         };
         std::thread::scope(|scope| {
             let first = scope.spawn(|| {
                 let call = say(submitter, 100);
-                shared.objects.touch(fence, submitter.touch(call));
+                shared.objects.set_last_edge(fence, submitter.edge_to(call));
                 submitter.complete(call);
                 is_signaled.store(true, Ordering::Release);
             });
@@ -163,9 +163,9 @@ fn barriers_order_what_no_object_does() {
             let third = scope.spawn(|| {
                 until(&is_told);
                 let call = third.begin();
-                assert!(third.is_barrier_wanted(), "the wait asked for it");
-                third.barrier(&shared.threads);
-                third.append(&record(Command::CmdDraw, call, [300, round], third.touches()));
+                assert!(third.take_barrier_request(), "the wait asked for it");
+                third.order_after_completed(&shared.threads);
+                third.append(&record(Command::CmdDraw, call, [300, round], third.order_edges()));
             });
             [first, second, third].into_iter().for_each(|it| it.join().expect("nobody panics"));
         });

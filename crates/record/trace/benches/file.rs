@@ -2,7 +2,7 @@
 
 use lavascope_abi::Command;
 use lavascope_bench::{Bench, Suite};
-use lavascope_record::record::{Head, Kind, Touch};
+use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
 use lavascope_trace::{BlockWriter, Codec, Header, Merged, RawBlock, Recorded, Recorder, Trace, VERSION};
 
 /// Records of the file that is read again and again: of several blocks.
@@ -42,13 +42,13 @@ impl Made {
         let is_handed_over = index.is_multiple_of(1000) && index > 0;
         let touches = u32::from(is_handed_over);
         self.calls[thread] += 1;
-        let head = Head {
+        let head = RecordHeader {
             body_words: 2 + width,
             command: command as u16,
-            kind: Kind::Enter as u8,
-            remarks: 0,
+            kind: RecordPhase::Enter as u8,
+            omissions: 0,
             call: self.calls[thread],
-            touches,
+            order_edge_count: touches,
         };
         let mut words = [0u64; 16];
         words[..2].copy_from_slice(&head.to_words());
@@ -56,7 +56,7 @@ impl Made {
         for word in &mut words[3..2 + width as usize] {
             *word = self.next() % 1000;
         }
-        let other = Touch { thread: 2 - thread as u32, call: self.calls[1 - thread] };
+        let other = OrderEdge { thread: 2 - thread as u32, call: self.calls[1 - thread] };
         words[2 + width as usize] = other.to_word();
         let record = &words[..(2 + width + touches) as usize];
         let span = self.ends[thread]..self.ends[thread] + record.len() as u64 + 1;

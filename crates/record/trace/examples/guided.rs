@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lavascope_record::record::{Head, Kind};
+use lavascope_record::record::{RecordHeader, RecordPhase};
 use lavascope_trace::{Codec, Slot, TailHeader};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -82,8 +82,8 @@ fn tail() -> Vec<u8> {
     for stream in 1..3_u32 {
         let mut own = Vec::new();
         for call in 0..5 {
-            let (command, kind) = (lavascope_abi::Command::CmdDraw as u16, Kind::Enter as u8);
-            let head = Head { body_words: 4, command, kind, remarks: 0, call: 1000 + call, touches: 0 };
+            let (command, kind) = (lavascope_abi::Command::CmdDraw as u16, RecordPhase::Enter as u8);
+            let head = RecordHeader { body_words: 4, command, kind, omissions: 0, call: 1000 + call, order_edge_count: 0 };
             own.push(2 << 48 | call);
             own.extend(head.to_words().into_iter().chain([call, 7]));
         }

@@ -5,14 +5,14 @@
 //! 32-bit lane of its image all values one after the other: one value where they are all alike, else plane by plane,
 //! all lowest bytes first, as they are or as differences. What is left to the compressor is what really varies.
 
-use lavascope_record::Kind;
-use lavascope_record::record::{HEAD_SIZE, Head, beside};
+use lavascope_record::RecordPhase;
+use lavascope_record::record::{HEADER_SIZE, RecordHeader, beside};
 use rustc_hash::FxHashMap;
 
 use crate::bytes::{Bad, Bytes, put_varint};
 
 /// Words of a head.
-pub(crate) const HEAD_WORDS: usize = HEAD_SIZE / 8;
+pub(crate) const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// Words of records in one block, at most; a larger body is a content.
 pub(crate) const WORDS_MAX: usize = 1 << 16;
 /// Shapes of one block, at most.
@@ -89,7 +89,7 @@ impl Gather {
         self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }
 
-    pub(crate) fn push(&mut self, time: u64, head: Head, body: Body<'_>, touches: &[u64]) {
+    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: Body<'_>, touches: &[u64]) {
         let (row, is_elsewhere) = match body {
             Body::Here(row) => (row, false),
             Body::Elsewhere(row) => (row, true),
@@ -97,7 +97,7 @@ impl Gather {
         let shape = Shape {
             command: head.command,
             kind: head.kind,
-            remarks: head.remarks,
+            remarks: head.omissions,
             body_words: head.body_words,
             is_elsewhere,
             width: row.len() as u32,
@@ -151,7 +151,7 @@ impl Gather {
 
 /// The number of the record behind one with number `last`: the next call, or the second half of that one.
 pub(crate) fn expected(last: u64, kind: u8) -> u64 {
-    let is_next = kind == Kind::Enter as u8 || beside::has_own_number(kind);
+    let is_next = kind == RecordPhase::Enter as u8 || beside::has_own_number(kind);
     if is_next { last.wrapping_add(1) } else { last }
 }
 

@@ -1,6 +1,6 @@
 //! All streams of a trace as one: every record after the calls that its touches name.
 
-use lavascope_record::record::{CALL_MAX, TOUCHES_SHIFT, Touch};
+use lavascope_record::record::{CALL_MAX, ORDER_EDGES_SHIFT, OrderEdge};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Damage, TraceError};
@@ -156,9 +156,9 @@ impl<'t, 'a> Merged<'t, 'a> {
     /// The time of the next record of a stream, and whether it may come now.
     fn look(&self, index: usize) -> (u64, bool) {
         let Some((place, words)) = self.streams[index].next() else { return (u64::MAX, false) };
-        let touches = (words[1] >> TOUCHES_SHIFT) as usize;
+        let touches = (words[1] >> ORDER_EDGES_SHIFT) as usize;
         let is_done = |it: &u64| {
-            let touch = Touch::from_word(*it);
+            let touch = OrderEdge::from_word(*it);
             let other = self.places.get(&touch.thread).map(|it| &self.streams[*it]);
             // What is not in the file is not waited for.
             other.is_none_or(|it| it.done >= touch.call || it.is_at_end())
@@ -270,7 +270,7 @@ impl Cursor {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::Command;
-    use lavascope_record::record::{Head, Kind};
+    use lavascope_record::record::{RecordHeader, RecordPhase};
 
     use super::*;
     use crate::{BlockWriter, Codec, Header, Recorded, Recorder, VERSION};
@@ -284,19 +284,19 @@ mod tests {
         let (mut recorder, mut blocks, mut ends) = (Recorder::default(), Vec::new(), [0; STREAMS as usize]);
         for call in 1..=CALLS {
             for stream in 0..STREAMS {
-                let before = Touch { thread: (stream + STREAMS - 1) % STREAMS, call: call - u64::from(stream == 0) };
-                let next = Touch { thread: (stream + 1) % STREAMS, call };
+                let before = OrderEdge { thread: (stream + STREAMS - 1) % STREAMS, call: call - u64::from(stream == 0) };
+                let next = OrderEdge { thread: (stream + 1) % STREAMS, call };
                 let before = if has_circle && call == CALLS / 2 { next } else { before };
                 let is_touched = call % 7 == 0 || call == CALLS / 2;
                 let touches: Vec<u64> = is_touched.then(|| before.to_word()).into_iter().collect();
                 let width = 2 + (call % 5) as u32;
-                let head = Head {
+                let head = RecordHeader {
                     body_words: 2 + width,
                     command: Command::CmdDraw as u16,
-                    kind: Kind::Enter as u8,
-                    remarks: 0,
+                    kind: RecordPhase::Enter as u8,
+                    omissions: 0,
                     call,
-                    touches: touches.len() as u32,
+                    order_edge_count: touches.len() as u32,
                 };
                 let body = (0..u64::from(width)).map(|it| call * it);
                 let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
@@ -323,7 +323,7 @@ mod tests {
             let mut merged = Merged::new(&trace, None);
             let (mut last, mut times_away) = ([0; STREAMS as usize], 0);
             while let Ok(Some(it)) = merged.take_next() {
-                let (stream, call) = (it.stream as usize, Head::from_words(it.record[0], it.record[1]).call);
+                let (stream, call) = (it.stream as usize, RecordHeader::from_words(it.record[0], it.record[1]).call);
                 last[stream] += 1;
                 assert_eq!((call, it.time, it.record[3]), (last[stream], last[stream], last[stream]));
                 let is_away = |it: &&Cursor| it.block.is_none() && it.entry.is_some();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lavascope_record::record::Head;
+use lavascope_record::record::RecordHeader;
 use lavascope_record::renumber;
 use rustc_hash::FxHashMap;
 
@@ -249,8 +249,8 @@ impl<'a> Trace<'a> {
 
     /// The words of a record whose body is elsewhere, in the place of what `words` has.
     fn put_whole(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
-        let head = Head::from_words(record[0], record[1]);
-        let (hashes, touches) = record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.touches as usize);
+        let head = RecordHeader::from_words(record[0], record[1]);
+        let (hashes, touches) = record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
         words.extend_from_slice(&record[..HEAD_WORDS]);
         for pair in hashes.chunks_exact(2) {
@@ -338,7 +338,7 @@ impl<'a> Trace<'a> {
             let calls = self.read_calls(entry)?;
             for place in &calls.decoded.places {
                 let first = place.first as usize;
-                let head = Head::from_words(calls.decoded.words[first], calls.decoded.words[first + 1]);
+                let head = RecordHeader::from_words(calls.decoded.words[first], calls.decoded.words[first + 1]);
                 let command = lavascope_abi::Command::from_number(head.command).filter(|_| head.kind == 0);
                 if let Some(kind) = command.and_then(MomentKind::of) {
                     all.push(Moment { kind, stream: entry.stream, call: head.call, time: place.time });

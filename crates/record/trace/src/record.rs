@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lavascope_abi::{Command, bytes_of_slice};
-use lavascope_record::record::{HEAD_SIZE, Head};
-use lavascope_record::{Kind as Half, Written};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader};
+use lavascope_record::{RecordPhase as Half, HostWrite};
 
 use crate::block::Kind;
 use crate::columns::{Body, Gather, HEAD_WORDS, WORDS_MAX};
@@ -73,14 +73,14 @@ impl Recorder {
     pub fn record(&mut self, it: Recorded<'_>, give: &mut impl FnMut(RawBlock)) {
         let Recorded { stream, span, time, record } = it;
         let [first, second, ..] = *record else { return };
-        let head = Head::from_words(first, second);
+        let head = RecordHeader::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];
         let touches = &record[head.body_words as usize..];
         self.note_moment(stream, time, head);
         let is_large = body.len() * 8 > BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
         let pieces = is_large.then(|| {
             // What the host wrote is found again wherever it is written.
-            let own = Written::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
+            let own = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
             self.store(body, own, give)
         });
         let body = pieces.as_deref().map_or(Body::Here(body), Body::Elsewhere);
@@ -128,7 +128,7 @@ impl Recorder {
         hashes
     }
 
-    fn note_moment(&mut self, stream: u32, time: u64, head: Head) {
+    fn note_moment(&mut self, stream: u32, time: u64, head: RecordHeader) {
         if head.kind == Half::Enter as u8
             && let Some(kind) = Command::from_number(head.command).and_then(MomentKind::of)
         {
@@ -165,4 +165,4 @@ fn give_contents(contents: &mut Contents, give: &mut impl FnMut(RawBlock)) {
     }
 }
 
-const _: () = assert!(HEAD_SIZE == HEAD_WORDS * 8);
+const _: () = assert!(HEADER_SIZE == HEAD_WORDS * 8);

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use lavascope_record::record::{CALL_MAX, Head, TOUCHES_SHIFT};
+use lavascope_record::record::{CALL_MAX, RecordHeader, ORDER_EDGES_SHIFT};
 
 use crate::bytes::{Bad, Bytes};
 use crate::columns::{
@@ -266,7 +266,7 @@ impl Columns {
             let end = body_end + touch_count;
             let words = &mut to.words[first..];
             words[0] = form.head;
-            words[1] = call & CALL_MAX | (touch_count as u64) << TOUCHES_SHIFT;
+            words[1] = call & CALL_MAX | (touch_count as u64) << ORDER_EDGES_SHIFT;
             let (row, common) = (&mut words[HEAD_WORDS..], &self.common[form.common..]);
             let mut at = 0;
             while at < form.width {
@@ -293,13 +293,13 @@ impl Columns {
 impl Form {
     fn of(shape: Shape, own: impl Fn(u16) -> u16) -> Form {
         let Shape { command, kind, remarks, body_words, is_elsewhere, width } = shape;
-        let head = Head { body_words, command: own(command), kind, remarks, call: 0, touches: 0 };
+        let head = RecordHeader { body_words, command: own(command), kind, omissions: remarks, call: 0, order_edge_count: 0 };
         Form {
             head: head.to_words()[0],
             step: expected(0, kind),
             width: width as usize,
             is_elsewhere,
-            completes: head.completed().is_some(),
+            completes: head.completed_call().is_some(),
             common: 0,
             lanes: 0..0,
             count: 0,
@@ -459,8 +459,8 @@ mod tests {
     use super::*;
     use crate::columns::{Body, Gather};
 
-    fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> Head {
-        Head { body_words: (HEAD_WORDS + body) as u32, command, kind, remarks: 0, call, touches: touches as u32 }
+    fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> RecordHeader {
+        RecordHeader { body_words: (HEAD_WORDS + body) as u32, command, kind, omissions: 0, call, order_edge_count: touches as u32 }
     }
 
     fn decode(block: &[u8]) -> Result<Decoded, Bad> {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     /// Records of all sorts, some numbers of which count up, some are alike, some are random.
-    fn records() -> Vec<(u64, Head, Vec<u64>, Vec<u64>)> {
+    fn records() -> Vec<(u64, RecordHeader, Vec<u64>, Vec<u64>)> {
         let mut random = 1u64;
         let mut next = move || {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -531,7 +531,7 @@ mod tests {
         let mut gather = Gather::after((0, 0));
         for call in 1..=700u64 {
             let pieces = [call, call + 1];
-            let head = Head { body_words: 5000, ..head(call as u16, 0, call, 0, 0) };
+            let head = RecordHeader { body_words: 5000, ..head(call as u16, 0, call, 0, 0) };
             gather.push(call, head, Body::Elsewhere(&pieces), &[]);
         }
         let decoded = decode(&gather.encode()).expect("our own block is whole");
@@ -547,7 +547,7 @@ mod tests {
         columns.give(&block, usize::MAX, &mut all);
         for (place, (_, head, ..)) in all.places.iter().zip(records()) {
             let first = place.first as usize;
-            assert_eq!(Head::from_words(all.words[first], all.words[first + 1]).command, head.command + 100);
+            assert_eq!(RecordHeader::from_words(all.words[first], all.words[first + 1]).command, head.command + 100);
         }
     }
 

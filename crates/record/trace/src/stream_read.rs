@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lavascope_record::record::{Head, Touch};
+use lavascope_record::record::{RecordHeader, OrderEdge};
 
 use crate::error::TraceError;
 use crate::index::Entry;
@@ -142,15 +142,15 @@ impl<'t, 'a> StreamReader<'t, 'a> {
 
     /// The time and the call of the next record, and what it comes after; none at the end.
     #[inline]
-    pub fn look(&mut self) -> Result<Option<(u64, u64, impl Iterator<Item = Touch> + '_)>, TraceError> {
+    pub fn look(&mut self) -> Result<Option<(u64, u64, impl Iterator<Item = OrderEdge> + '_)>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
         let Decoded { words, places } = &self.block.decoded;
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
-        let Head { call, touches, .. } = Head::from_words(words[0], words[1]);
-        Ok(Some((place.time, call, words[words.len() - touches as usize..].iter().map(|it| Touch::from_word(*it)))))
+        let RecordHeader { call, order_edge_count: touches, .. } = RecordHeader::from_words(words[0], words[1]);
+        Ok(Some((place.time, call, words[words.len() - touches as usize..].iter().map(|it| OrderEdge::from_word(*it)))))
     }
 
     /// Makes sure that the next record is there. False at the end.

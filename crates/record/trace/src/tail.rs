@@ -4,7 +4,7 @@
 //! then slots of one size. A chunk of a stream takes one slot, or several in a row: a head of four words, and the
 //! words of the stream. Whoever records writes words first and then how many there are.
 
-use lavascope_record::record::{Head, beside};
+use lavascope_record::record::{RecordHeader, beside};
 use rustc_hash::FxHashMap;
 
 use crate::block::HEADER_SIZE;
@@ -154,8 +154,8 @@ fn split(words: &[u64], began: u64, all: &mut Decoded) -> usize {
         let first = all.words.len() as u32;
         all.words.extend(&words[at + 1..at + 1 + size]);
         let (end, time) = (all.words.len() as u32, time.wrapping_sub(began) & TIME_MASK);
-        let head = Head::from_words(words[at + 1], words[at + 2]);
-        let (completes, is_free) = (head.completed().is_some(), head.touches == 0);
+        let head = RecordHeader::from_words(words[at + 1], words[at + 2]);
+        let (completes, is_free) = (head.completed_call().is_some(), head.order_edge_count == 0);
         all.places.push(Place { first, end, time, is_elsewhere: false, completes, is_free });
         at += 1 + size;
     }
@@ -165,7 +165,7 @@ fn split(words: &[u64], began: u64, all: &mut Decoded) -> usize {
 /// The time of a record and how many words it has, behind the word for its time.
 fn record(words: &[u64]) -> Option<(u64, usize)> {
     let time = *words.first().filter(|it| (**it >> 48) as u8 == beside::TIME)?;
-    let head = Head::from_words(*words.get(1)?, *words.get(2)?);
+    let head = RecordHeader::from_words(*words.get(1)?, *words.get(2)?);
     let size = head.size() / 8;
     let is_whole = head.body_words as usize >= HEAD_WORDS && size < words.len();
     is_whole.then_some((time & TIME_MASK, size))
@@ -177,7 +177,7 @@ mod tests {
 
     fn head(call: u64, body: usize) -> Vec<u64> {
         let body_words = (HEAD_WORDS + body) as u32;
-        let mut words = Head { body_words, command: 3, kind: 0, remarks: 0, call, touches: 0 }.to_words().to_vec();
+        let mut words = RecordHeader { body_words, command: 3, kind: 0, omissions: 0, call, order_edge_count: 0 }.to_words().to_vec();
         words.extend((0..body as u64).map(|it| it + call));
         words
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use lavascope_abi::{Command, bytes_of_slice};
-use lavascope_record::record::{Head, Kind, Touch, beside};
+use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge, beside};
 use lavascope_trace::{
     BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorded, Recorder, Slot, Tail, TailHeader, Trace, repair,
 };
@@ -51,22 +51,22 @@ fn calls(count: usize, seed: u64) -> Vec<Made> {
             let call = done.get(&other).copied().unwrap_or(0);
             if random.below(20) == 0 && known.get(&(stream, other)).is_none_or(|it| *it < call) && call > 0 {
                 known.insert((stream, other), call);
-                touches.push(Touch { thread: other, call }.to_word());
+                touches.push(OrderEdge { thread: other, call }.to_word());
             }
         }
-        let head = |kind, body: usize, touches: usize| Head {
+        let head = |kind, body: usize, touches: usize| RecordHeader {
             body_words: 2 + body as u32,
             command: command as u16,
             kind,
-            remarks: 0,
+            omissions: 0,
             call,
-            touches: touches as u32,
+            order_edge_count: touches as u32,
         };
-        let mut record = head(Kind::Enter as u8, body.len(), touches.len()).to_words().to_vec();
+        let mut record = head(RecordPhase::Enter as u8, body.len(), touches.len()).to_words().to_vec();
         record.extend(body.iter().chain(&touches));
         all.push(Made { stream, time: 1000 + index * 3, record });
         if command.desc().outputs.is_some() {
-            let mut record = head(Kind::Leave as u8, 1, 0).to_words().to_vec();
+            let mut record = head(RecordPhase::Leave as u8, 1, 0).to_words().to_vec();
             record.push(0);
             all.push(Made { stream, time: 1001 + index * 3, record });
         }
@@ -118,10 +118,10 @@ fn of(calls: &[Made], stream: u32) -> Vec<&Made> {
 fn is_ordered(calls: &[Made]) -> bool {
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
     calls.iter().all(|it| {
-        let head = Head::from_words(it.record[0], it.record[1]);
-        let mut touches = it.record[head.body_words as usize..].iter().map(|it| Touch::from_word(*it));
+        let head = RecordHeader::from_words(it.record[0], it.record[1]);
+        let mut touches = it.record[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
         let is_fine = touches.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
-        if let Some(call) = head.completed() {
+        if let Some(call) = head.completed_call() {
             done.insert(it.stream, call);
         }
         is_fine
@@ -150,7 +150,7 @@ fn without_an_index_everything_is_found_by_looking() {
     let (whole, cut) = (Trace::open(&whole).expect("whole"), Trace::open(&cut).expect("whole"));
     assert!(!cut.is_complete() && cut.damages().is_empty());
     assert_eq!(whole.moments(), cut.moments());
-    let submits = made.iter().filter(|it| Head::from_words(it.record[0], 0).command == Command::QueueSubmit2 as u16);
+    let submits = made.iter().filter(|it| RecordHeader::from_words(it.record[0], 0).command == Command::QueueSubmit2 as u16);
     let found = whole.moments().expect("whole");
     assert_eq!(found.iter().filter(|it| it.kind == MomentKind::Submit).count(), submits.count() / 2);
     assert!(merged(&whole, None).0 == merged(&cut, None).0);
@@ -278,10 +278,10 @@ fn calls_that_wait_for_each_other_are_told() {
     let (one, two) = (last(1), last(2));
     for (stream, other, call) in [(1, 2, two), (2, 1, one)] {
         let first = made.iter_mut().find(|it| it.stream == stream).expect("there are some");
-        let mut head = Head::from_words(first.record[0], first.record[1]);
-        head.touches += 1;
+        let mut head = RecordHeader::from_words(first.record[0], first.record[1]);
+        head.order_edge_count += 1;
         first.record[1] = head.to_words()[1];
-        first.record.push(Touch { thread: other, call }.to_word());
+        first.record.push(OrderEdge { thread: other, call }.to_word());
     }
     let bytes = file(&made, Codec::Zstd, true);
     let (found, forced, _) = merged(&Trace::open(&bytes).expect("whole"), None);

@@ -1,18 +1,18 @@
 //! What the host wrote, in a file and out of it again.
 
 use lavascope_abi::{HandleType, ObjectId};
-use lavascope_record::{Writing, Written};
+use lavascope_record::{HostWriteBuilder, HostWrite};
 use lavascope_trace::{BlockKind, BlockWriter, Codec, Header, Merged, Recorded, Recorder, Trace};
 
 const HEADER: Header = Header { version: lavascope_trace::VERSION, id: 7, began: 5, ticks_per_second: 1_000_000_000 };
 
 /// A file with records of what was written: into which memory, where, and what.
 fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
-    let (mut recorder, mut blocks, mut writing) = (Recorder::default(), Vec::new(), Writing::default());
+    let (mut recorder, mut blocks, mut writing) = (Recorder::default(), Vec::new(), HostWriteBuilder::default());
     let mut end = 0;
     for (at, (memory, first, bytes)) in all.iter().enumerate() {
         writing.begin(ObjectId::new(HandleType::DeviceMemory, *memory).expect("a small number"), *first);
-        writing.run(3, bytes);
+        writing.add_run(3, bytes);
         let record = writing.finish(at as u64 + 1, &[]);
         let span = end..end + record.len() as u64 + 1;
         end = span.end;
@@ -38,7 +38,7 @@ fn what_was_written_comes_back_and_equal_bytes_are_stored_once() {
     let mut merged = Merged::new(&trace, None);
     for (memory, first, bytes) in &all {
         let item = merged.take_next().expect("whole").expect("there is one");
-        let written = Written::of(item.record).expect("our own");
+        let written = HostWrite::parse(item.record).expect("our own");
         assert_eq!(written.memory().serial(), *memory);
         assert_eq!(written.runs().collect::<Vec<_>>(), [(first + 3, &bytes[..])]);
     }

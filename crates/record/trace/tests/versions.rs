@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::{Head, Kind, Written, check};
+use lavascope_record::{RecordHeader, RecordPhase, HostWrite, check};
 use lavascope_trace::{BlockWriter, Codec, Merged, MomentKind, RawBlock, Recorded, Recorder, Trace};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,11 +19,11 @@ fn calls(trace: &Trace<'_>) -> (BTreeMap<&'static str, u64>, u64) {
     let (mut all, mut odd) = (BTreeMap::new(), 0);
     while let Some(it) = merged.take_next().expect("it is whole") {
         match check(it.record) {
-            Ok(record) if record.kind() == Kind::Enter => {
+            Ok(record) if record.phase() == RecordPhase::Enter => {
                 *all.entry(record.command().desc().name).or_insert(0) += 1;
             }
             Ok(_) => {}
-            Err(_) => odd += u64::from(Written::of(it.record).is_none()),
+            Err(_) => odd += u64::from(HostWrite::parse(it.record).is_none()),
         }
     }
     assert_eq!((merged.forced(), merged.damages()), (0, &[][..]), "the order is whole");
@@ -52,7 +52,7 @@ fn numbers_of_another_time_are_read_by_names() {
     const HANDLES: u64 = 40;
     let mut writer = BlockWriter::new(Vec::new(), *Trace::open(VERSION_1).expect("whole").header()).expect("memory");
     let (mut recorder, mut blocks) = (Recorder::default(), Vec::<RawBlock>::new());
-    let head = |call| Head { body_words: 5, command: Command::CmdDraw as u16, kind: 0, remarks: 0, call, touches: 0 };
+    let head = |call| RecordHeader { body_words: 5, command: Command::CmdDraw as u16, kind: 0, omissions: 0, call, order_edge_count: 0 };
     let id = ObjectId::new(HandleType::CommandBuffer, 7).expect("a small number").raw();
     let own = |call: u64| [head(call).to_words().to_vec(), vec![id, 1 << 32 | 3, call << 32]].concat();
     for call in 1..=100 {

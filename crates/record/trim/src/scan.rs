@@ -2,9 +2,9 @@
 
 use lavascope_abi::desc::ResultKind;
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_marshal::{Arena, Handles, Purpose, Unpacker};
-use lavascope_record::record::{HEAD_SIZE, Head, Kind, Record, beside};
-use lavascope_record::{Call as Parameters, HostBytes, Outcome, Written, check};
+use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase, Record, beside};
+use lavascope_record::{Call as Parameters, HostBytes, Outcome, HostWrite, check};
 use lavascope_trace::{Item, Merged, Tail, Trace};
 use rustc_hash::FxHashMap;
 
@@ -68,7 +68,7 @@ pub(crate) struct Scan {
 #[derive(Default)]
 struct Named(std::cell::RefCell<Vec<ObjectId>>);
 
-impl Handles for Named {
+impl HandleResolver for Named {
     fn handle(&self, id: ObjectId) -> u64 {
         if !id.is_unknown() {
             self.0.borrow_mut().push(id);
@@ -146,17 +146,17 @@ impl Scan {
 
     fn item(&mut self, item: &Item<'_>) {
         let words = item.record;
-        let head = Head::from_words(words[0], words[1]);
+        let head = RecordHeader::from_words(words[0], words[1]);
         match head.kind {
-            beside::MEMORY => self.memory(item, head),
-            beside::HOST => {
+            beside::HOST_WRITE => self.memory(item, head),
+            beside::HOST_BYTES => {
                 let index = self.add(item, head, What::Host);
                 self.calls[index].done = self.places;
-                if let Some(it) = HostBytes::of(words) {
+                if let Some(it) = HostBytes::parse(words) {
                     self.calls[index].keys.push(it.bytes.len() as u64);
                 }
             }
-            kind if kind == Kind::Enter as u8 => {
+            kind if kind == RecordPhase::Enter as u8 => {
                 let Ok(record) = check(words) else { return };
                 let index = self.add(item, head, What::Command(record.command()));
                 self.name(index, record);
@@ -166,7 +166,7 @@ impl Scan {
                     false => self.complete(index, record, None),
                 }
             }
-            kind if kind == Kind::Leave as u8 => {
+            kind if kind == RecordPhase::Leave as u8 => {
                 let Ok(record) = check(words) else { return };
                 let open = self.open.entry(item.stream).or_default();
                 let Some(at) = open.iter().rposition(|it| self.calls[it.0].number == head.call) else { return };
@@ -180,7 +180,7 @@ impl Scan {
         }
     }
 
-    fn add(&mut self, item: &Item<'_>, head: Head, what: What) -> usize {
+    fn add(&mut self, item: &Item<'_>, head: RecordHeader, what: What) -> usize {
         let index = self.calls.len();
         let none = (self.objects.len() as u32, self.objects.len() as u32);
         self.calls.push(Call {
@@ -198,10 +198,10 @@ impl Scan {
         index
     }
 
-    fn memory(&mut self, item: &Item<'_>, head: Head) {
+    fn memory(&mut self, item: &Item<'_>, head: RecordHeader) {
         let index = self.add(item, head, What::Memory);
         self.calls[index].done = self.places;
-        let Some(written) = Written::of(item.record) else { return };
+        let Some(written) = HostWrite::parse(item.record) else { return };
         let first = self.objects.len() as u32;
         self.objects.push(written.memory());
         self.calls[index].refs = (first, first + 1);
@@ -212,16 +212,16 @@ impl Scan {
     /// The objects that half of a call names: those that it uses, or those that it made.
     fn name(&mut self, index: usize, record: Record<'_>) {
         let named = Named::default();
-        let unpacker = Unpacker { handles: &named, purpose: Purpose::RoundTrip };
+        let unpacker = Unpacker { handles: &named, purpose: UnpackPurpose::RoundTrip };
         self.arena.clear();
         // What cannot be laid out names what was met until there.
         let _ = unpacker.unpack(record, &mut self.arena);
         let first = self.objects.len() as u32;
         self.objects.extend(named.0.into_inner());
         let range = (first, self.objects.len() as u32);
-        match record.kind() {
-            Kind::Enter => self.calls[index].refs = range,
-            Kind::Leave => self.calls[index].made = range,
+        match record.phase() {
+            RecordPhase::Enter => self.calls[index].refs = range,
+            RecordPhase::Leave => self.calls[index].made = range,
         }
     }
 
@@ -303,7 +303,7 @@ fn is_resource(it: ObjectId) -> bool {
 
 fn has_failed(command: Command, leave: Option<Record<'_>>) -> bool {
     let is_code = matches!(command.desc().outputs.map(|it| it.result), Some(ResultKind::Codes { .. }));
-    let code = leave.and_then(|it| it.words().get(HEAD_SIZE / 8)).map_or(0, |it| *it as u32 as i32);
+    let code = leave.and_then(|it| it.words().get(HEADER_SIZE / 8)).map_or(0, |it| *it as u32 as i32);
     is_code && code < 0
 }
 

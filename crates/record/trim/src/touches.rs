@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_record::Touch;
+use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
 
 #[derive(Default)]
@@ -26,14 +26,14 @@ struct Stream {
 
 impl Touches {
     /// A record that is left out comes after these.
-    pub(crate) fn leave_out(&mut self, stream: u32, touches: impl Iterator<Item = Touch>) {
+    pub(crate) fn leave_out(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) {
         let all = self.resolved(touches);
         let own = self.streams.entry(stream).or_default();
         all.into_iter().filter(|it| it.0 != stream).for_each(|it| ask(&mut own.pending, it));
     }
 
     /// What a record that is kept comes after.
-    pub(crate) fn keep(&mut self, stream: u32, touches: impl Iterator<Item = Touch>) -> Vec<u64> {
+    pub(crate) fn keep(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) -> Vec<u64> {
         let mut all = self.resolved(touches);
         let own = self.streams.entry(stream).or_default();
         std::mem::take(&mut own.pending).into_iter().for_each(|it| ask(&mut all, it));
@@ -43,7 +43,7 @@ impl Touches {
             *named = (*named).max(*call);
             is_new
         });
-        all.into_iter().map(|(thread, call)| Touch { thread, call }.to_word()).collect()
+        all.into_iter().map(|(thread, call)| OrderEdge { thread, call }.to_word()).collect()
     }
 
     /// A call that is kept is complete.
@@ -52,9 +52,9 @@ impl Touches {
     }
 
     /// What comes after everything that others have completed.
-    pub(crate) fn everything(&self, stream: u32) -> Vec<Touch> {
+    pub(crate) fn everything(&self, stream: u32) -> Vec<OrderEdge> {
         let last =
-            |(thread, own): (&u32, &Stream)| Some(Touch { thread: *thread, call: own.kept.iter().max().copied()? });
+            |(thread, own): (&u32, &Stream)| Some(OrderEdge { thread: *thread, call: own.kept.iter().max().copied()? });
         self.streams.iter().filter(|it| *it.0 != stream).filter_map(last).collect()
     }
 
@@ -65,7 +65,7 @@ impl Touches {
         }
     }
 
-    fn resolved(&self, touches: impl Iterator<Item = Touch>) -> BTreeMap<u32, u64> {
+    fn resolved(&self, touches: impl Iterator<Item = OrderEdge>) -> BTreeMap<u32, u64> {
         let mut all = BTreeMap::new();
         for it in touches {
             let Some(other) = self.streams.get(&it.thread) else { continue };
@@ -90,8 +90,8 @@ fn ask(all: &mut BTreeMap<u32, u64>, (thread, call): (u32, u64)) {
 mod tests {
     use super::*;
 
-    fn touch(thread: u32, call: u64) -> Touch {
-        Touch { thread, call }
+    fn touch(thread: u32, call: u64) -> OrderEdge {
+        OrderEdge { thread, call }
     }
 
     #[test]

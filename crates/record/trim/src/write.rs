@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
-use lavascope_record::record::{HEAD_SIZE, Head, Kind, Touch};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase, OrderEdge};
 use lavascope_trace::{BlockWriter, Codec, Header, Item, Merged, RawBlock, Recorded, Recorder, Tail, Trace};
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -74,9 +74,9 @@ pub(crate) fn write(
 impl Plan<'_> {
     fn item(&self, item: &Item<'_>, output: &mut Output<impl Write>) {
         let words = item.record;
-        let head = Head::from_words(words[0], words[1]);
+        let head = RecordHeader::from_words(words[0], words[1]);
         let index = self.scan.by_number.get(&(item.stream, head.call)).copied();
-        let touches = words[head.body_words as usize..].iter().map(|it| Touch::from_word(*it));
+        let touches = words[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
         // What has no number of its own stays.
         if index.is_none_or(|it| self.kept.is_kept[it]) {
             let touches = output.touches.keep(item.stream, touches);
@@ -85,7 +85,7 @@ impl Plan<'_> {
         } else {
             output.touches.leave_out(item.stream, touches);
             let instead = index.and_then(|it| self.kept.instead.get(&it));
-            if let Some(instead) = instead.filter(|_| head.kind == Kind::Enter as u8) {
+            if let Some(instead) = instead.filter(|_| head.kind == RecordPhase::Enter as u8) {
                 output.instead(item, head.call, *instead);
             }
         }
@@ -147,7 +147,7 @@ impl<W: Write> Output<W> {
                 failed.get_or_insert(error);
             }
         });
-        if let Some(call) = Head::from_words(record[0], record[1]).completed() {
+        if let Some(call) = RecordHeader::from_words(record[0], record[1]).completed_call() {
             self.touches.complete(item.stream, call);
         }
     }
@@ -182,33 +182,33 @@ impl<W: Write> Output<W> {
 
 /// The body of a record with other touches.
 fn with_touches(body: &[u64], touches: &[u64]) -> Vec<u64> {
-    let head = Head { touches: touches.len() as u32, ..Head::from_words(body[0], body[1]) };
-    head.to_words().iter().chain(&body[HEAD_SIZE / 8..]).chain(touches).copied().collect()
+    let head = RecordHeader { order_edge_count: touches.len() as u32, ..RecordHeader::from_words(body[0], body[1]) };
+    head.to_words().iter().chain(&body[HEADER_SIZE / 8..]).chain(touches).copied().collect()
 }
 
-fn record(command: Command, kind: Kind, call: u64, image: &[u64]) -> Vec<u64> {
-    let head = Head {
-        body_words: (HEAD_SIZE / 8 + image.len()) as u32,
+fn record(command: Command, kind: RecordPhase, call: u64, image: &[u64]) -> Vec<u64> {
+    let head = RecordHeader {
+        body_words: (HEADER_SIZE / 8 + image.len()) as u32,
         command: command as u16,
         kind: kind as u8,
-        remarks: 0,
+        omissions: 0,
         call,
-        touches: 0,
+        order_edge_count: 0,
     };
     head.to_words().iter().chain(image).copied().collect()
 }
 
 fn wait_idle(device: ObjectId, call: u64) -> (Vec<u64>, Vec<u64>) {
     let command = Command::DeviceWaitIdle;
-    (record(command, Kind::Enter, call, &[device.raw()]), record(command, Kind::Leave, call, &[0]))
+    (record(command, RecordPhase::Enter, call, &[device.raw()]), record(command, RecordPhase::Leave, call, &[0]))
 }
 
 fn signal(device: ObjectId, semaphore: ObjectId, value: u64, call: u64) -> (Vec<u64>, Vec<u64>) {
     let command = Command::SignalSemaphore;
     let s_type = vk::SemaphoreSignalInfo::layout().s_type().unwrap_or(0) as u32;
-    let info = HEAD_SIZE as u64 + 16;
+    let info = HEADER_SIZE as u64 + 16;
     let image = [device.raw(), info, s_type.into(), 0, semaphore.raw(), value];
-    (record(command, Kind::Enter, call, &image), record(command, Kind::Leave, call, &[0]))
+    (record(command, RecordPhase::Enter, call, &image), record(command, RecordPhase::Leave, call, &[0]))
 }
 
 #[cfg(test)]

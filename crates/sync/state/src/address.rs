@@ -6,20 +6,20 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View, Views};
 use lavascope_sync_ir::{Access, ResourceId};
 
-use crate::bind::Kind;
-use crate::device::{Device, Event};
-use crate::draw::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, Draw, somewhere};
+use crate::bind::BindPoint;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::draw::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, DrawParameters, with_certainty_somewhere};
 use crate::launch::Launch;
-use crate::listener::Out;
-use crate::region::{Rows, Texels, extent_of, offset_of};
+use crate::listener::TrackerOutput;
+use crate::region::{BufferTexelLayout, TexelBox, extent_of, offset_of};
 use crate::usage::{
     CLEAR_WRITE, CONDITION_READ, COPY_READ, COPY_WRITE, COUNTER_INDIRECT_READ, COUNTER_READ, COUNTER_WRITE,
-    INDIRECT_READ, Usage,
+    INDIRECT_READ, StageAccess,
 };
-use crate::vertex::{Bound, BoundIndices, Taken, index_size};
+use crate::vertex::{BoundVertexBuffer, BoundIndexBuffer, FetchedElements, index_size};
 
-impl Device {
-    pub(crate) fn addresses(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_addresses(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::GetBufferDeviceAddress(it), Some(Outcome::GetBufferDeviceAddress(done))) => {
                 if let Some(info) = it.p_info() {
@@ -28,45 +28,45 @@ impl Device {
             }
             (Call::CmdBindIndexBuffer3KHR(it), None) => {
                 let Some(info) = it.p_info() else { return true };
-                let part = self.known_at(info.address_range.address, info.address_range.size, out);
+                let part = self.resolve_address(info.address_range.address, info.address_range.size, out);
                 let bound = part.zip(index_size(info.index_type));
-                if let Some(own) = self.recording(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
                     own.state.indices =
-                        bound.map(|((resource, bytes), size)| BoundIndices { buffer: 0, resource, bytes, size });
+                        bound.map(|((resource, bytes), size)| BoundIndexBuffer { buffer: 0, resource, bytes, size });
                 }
             }
             (Call::CmdBindVertexBuffers3KHR(it), None) => self.bind_vertices_at(*it, out),
             (Call::CmdBindTransformFeedbackBuffers2EXT(it), None) => {
                 for (at, info) in it.p_binding_infos().iter().enumerate() {
-                    let part = self.known_at(info.address_range.address, info.address_range.size, out);
+                    let part = self.resolve_address(info.address_range.address, info.address_range.size, out);
                     let number = it.first_binding.saturating_add(at as u32);
-                    if let (Some(own), Some(part)) = (self.recording(it.command_buffer), part) {
-                        own.state.feedback.insert(number, part);
+                    if let (Some(own), Some(part)) = (self.command_buffer_mut(it.command_buffer), part) {
+                        own.state.feedback_buffers.insert(number, part);
                     }
                 }
             }
             (Call::CmdBeginTransformFeedback2EXT(it), None) => {
                 let counters = self.counters_at(it.p_counter_infos(), COUNTER_READ, out);
-                self.act(it.command_buffer, counters, out);
-                self.feed_back(it.command_buffer, true);
+                self.record_action(it.command_buffer, counters, out);
+                self.set_transform_feedback(it.command_buffer, true);
             }
             (Call::CmdEndTransformFeedback2EXT(it), None) => {
                 let counters = self.counters_at(it.p_counter_infos(), COUNTER_WRITE, out);
-                self.act(it.command_buffer, counters, out);
-                self.feed_back(it.command_buffer, false);
+                self.record_action(it.command_buffer, counters, out);
+                self.set_transform_feedback(it.command_buffer, false);
             }
             (Call::CmdBeginConditionalRendering2EXT(it), None) => {
                 let Some(info) = it.p_conditional_rendering_begin() else { return true };
                 let read = self.address_access(info.address_range.address, 4, CONDITION_READ, out);
-                self.act(it.command_buffer, read.into_iter().collect(), out);
-                self.put_under_condition(it.command_buffer, true);
+                self.record_action(it.command_buffer, read.into_iter().collect(), out);
+                self.set_conditional_rendering(it.command_buffer, true);
             }
-            _ => return self.copies_at(event.call, out) || self.draws_at(event.call, out),
+            _ => return self.track_address_copies(event.call, out) || self.track_address_draws(event.call, out),
         }
         true
     }
 
-    fn copies_at(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_address_copies(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdCopyMemoryKHR(it) => {
                 let mut accesses = Vec::new();
@@ -74,77 +74,77 @@ impl Device {
                     accesses.extend(self.address_access(it.src_range.address, it.src_range.size, COPY_READ, out));
                     accesses.extend(self.address_access(it.dst_range.address, it.dst_range.size, COPY_WRITE, out));
                 }
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdCopyMemoryToImageKHR(it) => {
                 let accesses = self.image_copy_at(it.p_copy_memory_info(), COPY_READ, COPY_WRITE, out);
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdCopyImageToMemoryKHR(it) => {
                 let accesses = self.image_copy_at(it.p_copy_memory_info(), COPY_WRITE, COPY_READ, out);
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdFillMemoryKHR(it) => {
                 let range = it.p_dst_range();
                 let write = range.and_then(|it| self.address_access(it.address, it.size, CLEAR_WRITE, out));
-                self.act(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(it.command_buffer, write.into_iter().collect(), out);
             }
             Call::CmdUpdateMemoryKHR(it) => {
                 let range = it.p_dst_range();
                 let write = range.and_then(|range| self.address_access(range.address, it.data_size, CLEAR_WRITE, out));
-                self.act(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(it.command_buffer, write.into_iter().collect(), out);
             }
             Call::CmdWriteMarkerToMemoryAMD(it) => {
                 let address = it.p_info().map_or(0, |it| it.dst_range.address);
                 let write = self.address_access(address, 4, COPY_WRITE, out);
-                self.act(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(it.command_buffer, write.into_iter().collect(), out);
             }
             Call::CmdCopyQueryPoolResultsToMemoryKHR(it) => {
                 let Some(range) = it.p_dst_range() else { return true };
                 let size = self.result_size(it.query_pool, it.query_result_flags, range.stride, out);
-                let accesses = self.strided([range.address, range.stride], it.query_count, size, COPY_WRITE, out);
-                self.act(it.command_buffer, accesses, out);
+                let accesses = self.strided_accesses([range.address, range.stride], it.query_count, size, COPY_WRITE, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             _ => return false,
         }
         true
     }
 
-    fn draws_at(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_address_draws(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, draw) = match call {
             Call::CmdDrawIndirect2KHR(it) => {
-                (it.command_buffer, Draw::indirect(self.parameters(it.p_info(), DRAW, out)))
+                (it.command_buffer, DrawParameters::indirect(self.indirect_parameter_reads_at(it.p_info(), DRAW, out)))
             }
             Call::CmdDrawIndexedIndirect2KHR(it) => {
-                (it.command_buffer, Draw::indexed_indirect(self.parameters(it.p_info(), DRAW_INDEXED, out)))
+                (it.command_buffer, DrawParameters::indexed_indirect(self.indirect_parameter_reads_at(it.p_info(), DRAW_INDEXED, out)))
             }
             Call::CmdDrawMeshTasksIndirect2EXT(it) => {
-                (it.command_buffer, Draw::mesh(self.parameters(it.p_info(), DISPATCH, out)))
+                (it.command_buffer, DrawParameters::mesh(self.indirect_parameter_reads_at(it.p_info(), DISPATCH, out)))
             }
             Call::CmdDrawIndirectCount2KHR(it) => {
-                (it.command_buffer, Draw::indirect(self.counted(it.p_info(), DRAW, out)))
+                (it.command_buffer, DrawParameters::indirect(self.counted_parameter_reads_at(it.p_info(), DRAW, out)))
             }
             Call::CmdDrawIndexedIndirectCount2KHR(it) => {
-                (it.command_buffer, Draw::indexed_indirect(self.counted(it.p_info(), DRAW_INDEXED, out)))
+                (it.command_buffer, DrawParameters::indexed_indirect(self.counted_parameter_reads_at(it.p_info(), DRAW_INDEXED, out)))
             }
             Call::CmdDrawMeshTasksIndirectCount2EXT(it) => {
-                (it.command_buffer, Draw::mesh(self.counted(it.p_info(), DISPATCH, out)))
+                (it.command_buffer, DrawParameters::mesh(self.counted_parameter_reads_at(it.p_info(), DISPATCH, out)))
             }
             Call::CmdDrawIndirectByteCount2EXT(it) => {
                 let address = it.p_counter_info().map_or(0, |it| it.address_range.address);
                 let read = self.address_access(address, COUNT, COUNTER_INDIRECT_READ, out);
-                let instances = Taken::part(it.first_instance, it.instance_count);
-                (it.command_buffer, Draw::counted_in_bytes(read, instances))
+                let instances = FetchedElements::from_first_and_count(it.first_instance, it.instance_count);
+                (it.command_buffer, DrawParameters::counted_in_bytes(read, instances))
             }
             Call::CmdDispatchIndirect2KHR(it) => {
                 let address = it.p_info().map_or(0, |it| it.address_range.address);
                 let read = self.address_access(address, DISPATCH, INDIRECT_READ, out);
-                self.run(it.command_buffer, Kind::Compute, read.into_iter().collect(), &Launch::Unknown, out);
+                self.record_launch(it.command_buffer, BindPoint::Compute, read.into_iter().collect(), &Launch::Unknown, out);
                 return true;
             }
             _ => return false,
         };
-        self.draw(buffer, &draw, out);
+        self.record_draw(buffer, &draw, out);
         true
     }
 
@@ -152,46 +152,46 @@ impl Device {
         let Some(buffer) = self.buffers.get_mut(handle) else { return };
         if let (Some(resource), true) = (buffer.resource, address != 0) {
             buffer.address = Some(address);
-            self.addresses.insert(address, (resource, buffer.size));
+            self.buffer_addresses.insert(address, (resource, buffer.size));
         }
     }
 
     /// The part of a buffer that lies at an address.
-    pub(crate) fn at_address(&self, address: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
-        let (base, (resource, end)) = self.addresses.range(..=address).next_back()?;
+    pub(crate) fn find_address(&self, address: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
+        let (base, (resource, end)) = self.buffer_addresses.range(..=address).next_back()?;
         let start = address - base;
         (start < *end).then(|| (*resource, start..start.saturating_add(size).min(*end)))
     }
 
     /// Where the buffer begins that has an address.
-    pub(crate) fn buffer_around(&self, address: u64) -> Option<u64> {
-        self.addresses.range(..=address).next_back().map(|it| *it.0)
+    pub(crate) fn buffer_base_address(&self, address: u64) -> Option<u64> {
+        self.buffer_addresses.range(..=address).next_back().map(|it| *it.0)
     }
 
-    pub(crate) fn known_at(&self, address: u64, size: u64, out: &mut Out<'_>) -> Option<(ResourceId, Range<u64>)> {
-        let found = self.at_address(address, size);
+    pub(crate) fn resolve_address(&self, address: u64, size: u64, out: &mut TrackerOutput<'_>) -> Option<(ResourceId, Range<u64>)> {
+        let found = self.find_address(address, size);
         if found.is_none() && address != 0 && size != 0 {
-            out.missing("an address that nobody asked for");
+            out.report_untracked("an address that nobody asked for");
         }
         found.filter(|it| !it.1.is_empty())
     }
 
     /// An access to what lies at an address; none at the address of nothing.
-    pub(crate) fn address_access(&self, address: u64, size: u64, usage: Usage, out: &mut Out<'_>) -> Option<Access> {
-        let (resource, bytes) = self.known_at(address, size, out)?;
-        Some(usage.on_bytes(resource, bytes))
+    pub(crate) fn address_access(&self, address: u64, size: u64, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Option<Access> {
+        let (resource, bytes) = self.resolve_address(address, size, out)?;
+        Some(usage.access_to_bytes(resource, bytes))
     }
 
-    fn bind_vertices_at(&mut self, it: View<'_, vk::CmdBindVertexBuffers3KHRParams>, out: &mut Out<'_>) {
+    fn bind_vertices_at(&mut self, it: View<'_, vk::CmdBindVertexBuffers3KHRParams>, out: &mut TrackerOutput<'_>) {
         for (at, info) in it.p_binding_infos().iter().enumerate() {
             let range = &info.get().address_range;
-            let part = self.known_at(range.address, range.size, out);
-            let Some(own) = self.recording(it.command_buffer) else { return };
+            let part = self.resolve_address(range.address, range.size, out);
+            let Some(own) = self.command_buffer_mut(it.command_buffer) else { return };
             let number = it.first_binding.saturating_add(at as u32);
             own.state.vertices.remove(&number);
             if let Some((resource, bytes)) = part {
                 let stride = info.set_stride.is_true().then_some(range.stride);
-                own.state.vertices.insert(number, Bound { resource, bytes, stride });
+                own.state.vertices.insert(number, BoundVertexBuffer { resource, bytes, stride });
             }
         }
     }
@@ -199,8 +199,8 @@ impl Device {
     fn counters_at(
         &self,
         infos: Views<'_, vk::BindTransformFeedbackBuffer2InfoEXT>,
-        usage: Usage,
-        out: &mut Out<'_>,
+        usage: StageAccess,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         infos.iter().filter_map(|it| self.address_access(it.address_range.address, COUNT, usage, out)).collect()
     }
@@ -208,20 +208,20 @@ impl Device {
     fn image_copy_at(
         &self,
         info: Option<View<'_, vk::CopyDeviceMemoryImageInfoKHR>>,
-        memory: Usage,
-        image: Usage,
-        out: &mut Out<'_>,
+        memory: StageAccess,
+        image: StageAccess,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let Some(info) = info else { return Vec::new() };
         let Some((resource, own)) = self.image(info.image) else {
-            out.missing("an image whose memory is not known");
+            out.report_untracked("an image whose memory is not known");
             return Vec::new();
         };
         let mut accesses = Vec::new();
         for it in info.p_regions().iter() {
             let extent = extent_of(it.image_extent);
-            let texels = Texels { layers: it.image_subresource, offset: offset_of(it.image_offset), extent };
-            let rows = Rows {
+            let texels = TexelBox { layers: it.image_subresource, offset: offset_of(it.image_offset), extent };
+            let rows = BufferTexelLayout {
                 offset: it.address_range.address,
                 row_length: it.address_row_length,
                 image_height: it.address_image_height,
@@ -229,44 +229,44 @@ impl Device {
             for bytes in own.buffer_ranges(&texels, rows) {
                 accesses.extend(self.address_access(bytes.start, bytes.end - bytes.start, memory, out));
             }
-            accesses.push(image.on(resource, own.texels(&texels)));
+            accesses.push(image.access_to(resource, own.texel_region(&texels)));
         }
         accesses
     }
 
-    fn parameters(
+    fn indirect_parameter_reads_at(
         &self,
         info: Option<View<'_, vk::DrawIndirect2InfoKHR>>,
         size: u64,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let Some(info) = info else { return Vec::new() };
         let range = &info.get().address_range;
-        self.strided([range.address, range.stride], info.draw_count, size, INDIRECT_READ, out)
+        self.strided_accesses([range.address, range.stride], info.draw_count, size, INDIRECT_READ, out)
     }
 
-    fn counted(
+    fn counted_parameter_reads_at(
         &self,
         info: Option<View<'_, vk::DrawIndirectCount2InfoKHR>>,
         size: u64,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let Some(info) = info else { return Vec::new() };
         let range = &info.get().address_range;
-        let reads = self.strided([range.address, range.stride], info.max_draw_count, size, INDIRECT_READ, out);
-        let mut reads: Vec<Access> = reads.into_iter().map(somewhere).collect();
+        let reads = self.strided_accesses([range.address, range.stride], info.max_draw_count, size, INDIRECT_READ, out);
+        let mut reads: Vec<Access> = reads.into_iter().map(with_certainty_somewhere).collect();
         reads.extend(self.address_access(info.count_address_range.address, COUNT, INDIRECT_READ, out));
         reads
     }
 
     /// Structures of a size that lie a stride apart; with no gaps between them, or too many, they are one range.
-    pub(crate) fn strided(
+    pub(crate) fn strided_accesses(
         &self,
         [address, stride]: [u64; 2],
         count: u32,
         size: u64,
-        usage: Usage,
-        out: &mut Out<'_>,
+        usage: StageAccess,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         const STRUCTURES_MAX: u32 = 256;
         if count == 0 {

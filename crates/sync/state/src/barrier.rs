@@ -6,12 +6,12 @@ use lavascope_sync_ir::{
     Barrier, Command, Dependency, EventId, Ownership, Region, ResourceId, Scope, SetEvent, WaitEvents, What,
 };
 
-use crate::device::{Device, Event};
-use crate::listener::Out;
-use crate::opaque::Opaque;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::TrackerOutput;
+use crate::opaque::OpaqueObject;
 
 /// A barrier on an image, of either version.
-struct OfImage<'a> {
+struct ImageBarrier<'a> {
     image: vk::Image,
     range: &'a vk::ImageSubresourceRange,
     layouts: [vk::ImageLayout; 2],
@@ -20,7 +20,7 @@ struct OfImage<'a> {
 }
 
 /// The three arrays of version 1.
-struct Lists<'a> {
+struct BarrierLists<'a> {
     memory: Views<'a, vk::MemoryBarrier>,
     buffers: Views<'a, vk::BufferMemoryBarrier>,
     images: Views<'a, vk::ImageMemoryBarrier>,
@@ -38,43 +38,43 @@ macro_rules! scope_of {
     };
 }
 
-impl Device {
-    pub(crate) fn barriers(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_barriers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
             Call::CmdPipelineBarrier(it) => {
-                let lists = Lists {
+                let lists = BarrierLists {
                     memory: it.p_memory_barriers(),
                     buffers: it.p_buffer_memory_barriers(),
                     images: it.p_image_memory_barriers(),
                 };
                 let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
                 self.waits_for_host.note_barrier(src_stages);
-                let dependencies = self.version_1(&lists, out);
+                let dependencies = self.dependencies_v1(&lists, out);
                 let barrier = Barrier::One { src_stages, dst_stages, dependencies };
                 self.record(it.command_buffer, Command::Barrier(barrier), out);
             }
             Call::CmdPipelineBarrier2(it) => {
-                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.version_2(it, out));
+                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
                 dependencies.iter().for_each(|it| self.waits_for_host.note_barrier(it.scope.src_stages));
                 self.record(it.command_buffer, Command::Barrier(Barrier::Two { dependencies }), out);
             }
             Call::CmdSetEvent(it) => {
-                let Some(event) = self.event(it.event, out) else { return true };
+                let Some(event) = self.event_id(it.event, out) else { return true };
                 let set = SetEvent::One { event, stages: u64::from(it.stage_mask.0) };
                 self.record(it.command_buffer, Command::SetEvent(set), out);
             }
             Call::CmdSetEvent2(it) => {
-                let Some(event) = self.event(it.event, out) else { return true };
-                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.version_2(it, out));
+                let Some(event) = self.event_id(it.event, out) else { return true };
+                let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
                 self.record(it.command_buffer, Command::SetEvent(SetEvent::Two { event, dependencies }), out);
             }
             Call::CmdResetEvent(it) => {
-                let Some(event) = self.event(it.event, out) else { return true };
+                let Some(event) = self.event_id(it.event, out) else { return true };
                 let stages = u64::from(it.stage_mask.0);
                 self.record(it.command_buffer, Command::ResetEvent { event, stages }, out);
             }
             Call::CmdResetEvent2(it) => {
-                let Some(event) = self.event(it.event, out) else { return true };
+                let Some(event) = self.event_id(it.event, out) else { return true };
                 self.record(it.command_buffer, Command::ResetEvent { event, stages: it.stage_mask.0 }, out);
             }
             Call::CmdWaitEvents(it) => self.wait_events(*it, out),
@@ -84,25 +84,25 @@ impl Device {
         true
     }
 
-    fn wait_events(&mut self, it: View<'_, vk::CmdWaitEventsParams>, out: &mut Out<'_>) {
-        let lists = Lists {
+    fn wait_events(&mut self, it: View<'_, vk::CmdWaitEventsParams>, out: &mut TrackerOutput<'_>) {
+        let lists = BarrierLists {
             memory: it.p_memory_barriers(),
             buffers: it.p_buffer_memory_barriers(),
             images: it.p_image_memory_barriers(),
         };
-        let events = it.p_events().iter().filter_map(|it| self.event(*it, out)).collect();
-        let dependencies = self.version_1(&lists, out);
+        let events = it.p_events().iter().filter_map(|it| self.event_id(*it, out)).collect();
+        let dependencies = self.dependencies_v1(&lists, out);
         let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
         self.waits_for_host.note_event(src_stages);
         let wait = WaitEvents::One { events, src_stages, dst_stages, dependencies };
         self.record(it.command_buffer, Command::WaitEvents(wait), out);
     }
 
-    fn wait_events2(&mut self, it: View<'_, vk::CmdWaitEvents2Params>, out: &mut Out<'_>) {
+    fn wait_events2(&mut self, it: View<'_, vk::CmdWaitEvents2Params>, out: &mut TrackerOutput<'_>) {
         let mut events = Vec::new();
         for (event, info) in it.p_events().iter().zip(it.p_dependency_infos().iter()) {
-            if let Some(event) = self.event(*event, out) {
-                events.push((event, self.version_2(info, out)));
+            if let Some(event) = self.event_id(*event, out) {
+                events.push((event, self.dependencies_v2(info, out)));
             }
         }
         for it in events.iter().flat_map(|it| &it.1) {
@@ -111,16 +111,16 @@ impl Device {
         self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Two { events }), out);
     }
 
-    pub(crate) fn event(&self, event: vk::Event, out: &mut Out<'_>) -> Option<EventId> {
+    pub(crate) fn event_id(&self, event: vk::Event, out: &mut TrackerOutput<'_>) -> Option<EventId> {
         let found = self.events.get(event.0).copied();
         if found.is_none() {
-            out.missing("an event that nobody created");
+            out.report_untracked("an event that nobody created");
         }
         found
     }
 
     /// Version 1 has its stages elsewhere, once for all.
-    fn version_1(&self, lists: &Lists<'_>, out: &mut Out<'_>) -> Vec<Dependency> {
+    fn dependencies_v1(&self, lists: &BarrierLists<'_>, out: &mut TrackerOutput<'_>) -> Vec<Dependency> {
         let scope = |src: vk::AccessFlags, dst: vk::AccessFlags| Scope {
             src_access: u64::from(src.0),
             dst_access: u64::from(dst.0),
@@ -133,34 +133,34 @@ impl Device {
         for it in lists.buffers.iter() {
             let families = [it.src_queue_family_index, it.dst_queue_family_index];
             let scope = scope(it.src_access_mask, it.dst_access_mask);
-            found.push(self.of_buffer(it.buffer, [it.offset, it.size], families, scope, out));
+            found.push(self.buffer_dependency(it.buffer, [it.offset, it.size], families, scope, out));
         }
         for it in lists.images.iter() {
             let it = it.get();
-            let barrier = OfImage {
+            let barrier = ImageBarrier {
                 image: it.image,
                 range: &it.subresource_range,
                 layouts: [it.old_layout, it.new_layout],
                 families: [it.src_queue_family_index, it.dst_queue_family_index],
                 scope: scope(it.src_access_mask, it.dst_access_mask),
             };
-            found.push(self.of_image(&barrier, out));
+            found.push(self.image_dependency(&barrier, out));
         }
         found
     }
 
-    fn version_2(&self, info: View<'_, vk::DependencyInfo>, out: &mut Out<'_>) -> Vec<Dependency> {
+    fn dependencies_v2(&self, info: View<'_, vk::DependencyInfo>, out: &mut TrackerOutput<'_>) -> Vec<Dependency> {
         let mut found = Vec::new();
         if let Some(chained) = info.chained::<vk::MemoryRangeBarriersInfoKHR>() {
-            found.extend(chained.p_memory_range_barriers().iter().map(|it| self.of_address(it.get(), out)));
+            found.extend(chained.p_memory_range_barriers().iter().map(|it| self.address_dependency(it.get(), out)));
         }
         if let Some(chained) = info.chained::<vk::TensorDependencyInfoARM>() {
-            found.extend(chained.p_tensor_memory_barriers().iter().map(|it| self.of_tensor(it.get(), out)));
+            found.extend(chained.p_tensor_memory_barriers().iter().map(|it| self.tensor_dependency(it.get(), out)));
         }
-        found.extend(info.chained::<vk::TensorMemoryBarrierARM>().map(|it| self.of_tensor(it.get(), out)));
+        found.extend(info.chained::<vk::TensorMemoryBarrierARM>().map(|it| self.tensor_dependency(it.get(), out)));
         let known = ["VkMemoryRangeBarriersInfoKHR", "VkTensorDependencyInfoARM", "VkTensorMemoryBarrierARM"];
         if info.chain().any(|it| !known.contains(&it.layout.name)) {
-            out.missing("what is chained to a dependency info");
+            out.report_untracked("what is chained to a dependency info");
         }
         for it in info.p_memory_barriers().iter() {
             let scope = scope_of!(it);
@@ -169,78 +169,78 @@ impl Device {
         for it in info.p_buffer_memory_barriers().iter() {
             let scope = scope_of!(it);
             let families = [it.src_queue_family_index, it.dst_queue_family_index];
-            found.push(self.of_buffer(it.buffer, [it.offset, it.size], families, scope, out));
+            found.push(self.buffer_dependency(it.buffer, [it.offset, it.size], families, scope, out));
         }
         for it in info.p_image_memory_barriers().iter() {
             let it = it.get();
-            let barrier = OfImage {
+            let barrier = ImageBarrier {
                 image: it.image,
                 range: &it.subresource_range,
                 layouts: [it.old_layout, it.new_layout],
                 families: [it.src_queue_family_index, it.dst_queue_family_index],
                 scope: scope_of!(it),
             };
-            found.push(self.of_image(&barrier, out));
+            found.push(self.image_dependency(&barrier, out));
         }
         found
     }
 
-    fn of_buffer(
+    fn buffer_dependency(
         &self,
         buffer: vk::Buffer,
         [offset, size]: [u64; 2],
         families: [u32; 2],
         scope: Scope,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> Dependency {
-        let Some((resource, bytes)) = self.buffer_part(buffer, offset, size) else {
-            out.missing("a buffer whose memory is not known");
+        let Some((resource, bytes)) = self.buffer_range(buffer, offset, size) else {
+            out.report_untracked("a buffer whose memory is not known");
             return execution_only(scope);
         };
-        let what = what(resource, Region::Buffer(bytes), families, false);
+        let what = dependency_target(resource, Region::Buffer(bytes), families, false);
         Dependency { scope, what }
     }
 
-    fn of_address(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut Out<'_>) -> Dependency {
+    fn address_dependency(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut TrackerOutput<'_>) -> Dependency {
         let scope = scope_of!(it);
         let families = [it.src_queue_family_index, it.dst_queue_family_index];
-        match self.at_address(it.address_range.address, it.address_range.size) {
+        match self.find_address(it.address_range.address, it.address_range.size) {
             Some((resource, bytes)) => {
-                Dependency { scope, what: what(resource, Region::Buffer(bytes), families, false) }
+                Dependency { scope, what: dependency_target(resource, Region::Buffer(bytes), families, false) }
             }
             None => {
-                out.missing("an address that nobody asked for");
+                out.report_untracked("an address that nobody asked for");
                 execution_only(scope)
             }
         }
     }
 
-    fn of_tensor(&self, it: &vk::TensorMemoryBarrierARM, out: &mut Out<'_>) -> Dependency {
+    fn tensor_dependency(&self, it: &vk::TensorMemoryBarrierARM, out: &mut TrackerOutput<'_>) -> Dependency {
         let scope = scope_of!(it);
         let families = [it.src_queue_family_index, it.dst_queue_family_index];
-        match self.tensors.get(it.tensor.0).and_then(Opaque::part) {
+        match self.tensors.get(it.tensor.0).and_then(OpaqueObject::part) {
             Some((resource, bytes)) => {
-                Dependency { scope, what: what(resource, Region::Buffer(bytes), families, false) }
+                Dependency { scope, what: dependency_target(resource, Region::Buffer(bytes), families, false) }
             }
             None => {
-                out.missing("a tensor whose memory is not known");
+                out.report_untracked("a tensor whose memory is not known");
                 execution_only(scope)
             }
         }
     }
 
-    fn of_image(&self, it: &OfImage<'_>, out: &mut Out<'_>) -> Dependency {
+    fn image_dependency(&self, it: &ImageBarrier<'_>, out: &mut TrackerOutput<'_>) -> Dependency {
         let Some((resource, image)) = self.image(it.image) else {
-            out.missing("an image whose memory is not known");
+            out.report_untracked("an image whose memory is not known");
             return execution_only(it.scope);
         };
         let is_transition = it.layouts[0] != it.layouts[1];
-        let what = what(resource, Region::Image(image.range(it.range)), it.families, is_transition);
+        let what = dependency_target(resource, Region::Image(image.subresource_region(it.range)), it.families, is_transition);
         Dependency { scope: it.scope, what }
     }
 }
 
-fn what(resource: ResourceId, region: Region, [src, dst]: [u32; 2], is_transition: bool) -> What {
+fn dependency_target(resource: ResourceId, region: Region, [src, dst]: [u32; 2], is_transition: bool) -> What {
     let is_moved = src != dst && src != vk::QUEUE_FAMILY_IGNORED && dst != vk::QUEUE_FAMILY_IGNORED;
     if is_moved {
         let ownership = Ownership { src_family: src, dst_family: dst, is_transition };

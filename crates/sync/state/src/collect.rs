@@ -8,53 +8,53 @@ use lavascope_sync_ir::{
     Resource, ResourceId, SemaphoreId, Step,
 };
 
-use crate::listener::{Listener, Missing, Source, Where};
+use crate::listener::{Listener, Untracked, CallSource, DeviceCall};
 
 /// A listener that makes a [`Program`] for each device.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
-    pub devices: BTreeMap<ObjectId, Collected>,
-    pub missing: Vec<Missing>,
+    pub devices: BTreeMap<ObjectId, CollectedDevice>,
+    pub untracked: Vec<Untracked>,
 }
 
 /// What is known of a device.
 #[derive(Clone, Debug, Default)]
-pub struct Collected {
+pub struct CollectedDevice {
     pub program: Program,
     /// The objects of resources, and the calls that steps and commands come from.
     pub resources: Vec<ObjectId>,
-    pub steps: Vec<Source>,
-    pub commands: Vec<Vec<Source>>,
+    pub steps: Vec<CallSource>,
+    pub commands: Vec<Vec<CallSource>>,
     /// A command buffer that is recorded again becomes another one: the program has all that was ever recorded.
-    current: HashMap<CommandBufferId, CommandBufferId>,
+    current_ids: HashMap<CommandBufferId, CommandBufferId>,
 }
 
 impl Collector {
     /// The only device, for tests and small programs.
-    pub fn only(&self) -> Option<&Collected> {
+    pub fn only_device(&self) -> Option<&CollectedDevice> {
         self.devices.values().next().filter(|_| self.devices.len() == 1)
     }
 
-    fn at(&mut self, at: Where) -> &mut Collected {
+    fn at(&mut self, at: DeviceCall) -> &mut CollectedDevice {
         self.devices.entry(at.device).or_default()
     }
 }
 
-impl Collected {
-    fn now(&self, id: CommandBufferId) -> CommandBufferId {
-        self.current.get(&id).copied().unwrap_or(id)
+impl CollectedDevice {
+    fn current_id(&self, id: CommandBufferId) -> CommandBufferId {
+        self.current_ids.get(&id).copied().unwrap_or(id)
     }
 
-    fn renew(&mut self, id: CommandBufferId, commands: CommandBuffer, sources: Vec<Source>) {
+    fn start_recording(&mut self, id: CommandBufferId, commands: CommandBuffer, sources: Vec<CallSource>) {
         let new = CommandBufferId(self.program.command_buffers.len() as u32);
         self.program.command_buffers.push(commands);
         self.commands.push(sources);
-        self.current.insert(id, new);
+        self.current_ids.insert(id, new);
     }
 
     fn translate(&self, command: Command) -> Command {
         match command {
-            Command::Execute(all) => Command::Execute(all.into_iter().map(|it| self.now(it)).collect()),
+            Command::Execute(all) => Command::Execute(all.into_iter().map(|it| self.current_id(it)).collect()),
             other => other,
         }
     }
@@ -69,76 +69,76 @@ impl Collected {
 }
 
 impl Listener for Collector {
-    fn device(&mut self, at: Where, queues: &[Queue]) {
+    fn device(&mut self, at: DeviceCall, queues: &[Queue]) {
         self.at(at).program.queues = queues.to_vec();
     }
 
-    fn resource(&mut self, at: Where, _id: ResourceId, object: ObjectId, resource: &Resource) {
+    fn resource(&mut self, at: DeviceCall, _id: ResourceId, object: ObjectId, resource: &Resource) {
         let own = self.at(at);
         own.program.resources.push(resource.clone());
         own.resources.push(object);
     }
 
-    fn render_pass(&mut self, at: Where, _id: RenderPassId, _object: ObjectId, pass: &RenderPass) {
+    fn render_pass(&mut self, at: DeviceCall, _id: RenderPassId, _object: ObjectId, pass: &RenderPass) {
         self.at(at).program.render_passes.push(pass.clone());
     }
 
-    fn event(&mut self, at: Where, _id: EventId, _object: ObjectId) {
+    fn event(&mut self, at: DeviceCall, _id: EventId, _object: ObjectId) {
         self.at(at).program.events += 1;
     }
 
-    fn semaphore(&mut self, at: Where, _id: SemaphoreId, _object: ObjectId) {
+    fn semaphore(&mut self, at: DeviceCall, _id: SemaphoreId, _object: ObjectId) {
         self.at(at).program.semaphores += 1;
     }
 
-    fn fence(&mut self, at: Where, _id: FenceId, _object: ObjectId) {
+    fn fence(&mut self, at: DeviceCall, _id: FenceId, _object: ObjectId) {
         self.at(at).program.fences += 1;
     }
 
-    fn begin(&mut self, at: Where, id: CommandBufferId, _object: ObjectId, is_secondary: bool) {
-        self.at(at).renew(id, CommandBuffer { is_secondary, commands: Vec::new() }, Vec::new());
+    fn begin(&mut self, at: DeviceCall, id: CommandBufferId, _object: ObjectId, is_secondary: bool) {
+        self.at(at).start_recording(id, CommandBuffer { is_secondary, commands: Vec::new() }, Vec::new());
     }
 
-    fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
+    fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
         let own = self.at(at);
-        let (id, command) = (own.now(id), own.translate(command));
+        let (id, command) = (own.current_id(id), own.translate(command));
         if let Some(buffer) = own.program.command_buffers.get_mut(id.0 as usize) {
             buffer.commands.push(command);
             own.commands[id.0 as usize].push(at.source);
         }
     }
 
-    fn take_back(&mut self, at: Where, id: CommandBufferId) {
+    fn cancel_command(&mut self, at: DeviceCall, id: CommandBufferId) {
         let own = self.at(at);
-        let id = own.now(id).0 as usize;
+        let id = own.current_id(id).0 as usize;
         if let Some(buffer) = own.program.command_buffers.get_mut(id) {
             buffer.commands.pop();
             own.commands[id].pop();
         }
     }
 
-    fn amend(&mut self, at: Where, id: CommandBufferId, index: u32, command: Command) {
+    fn replace_command(&mut self, at: DeviceCall, id: CommandBufferId, index: u32, command: Command) {
         let own = self.at(at);
-        let (now, command) = (own.now(id), own.translate(command));
+        let (now, command) = (own.current_id(id), own.translate(command));
         if own.is_submitted(now) {
             // What was submitted before stays as it was then.
             let place = now.0 as usize;
             let (buffer, sources) = (own.program.command_buffers[place].clone(), own.commands[place].clone());
-            own.renew(id, buffer, sources);
+            own.start_recording(id, buffer, sources);
         }
-        let now = own.now(id).0 as usize;
+        let now = own.current_id(id).0 as usize;
         if let Some(slot) = own.program.command_buffers.get_mut(now).and_then(|it| it.commands.get_mut(index as usize))
         {
             *slot = command;
         }
     }
 
-    fn step(&mut self, at: Where, step: Step) {
+    fn step(&mut self, at: DeviceCall, step: Step) {
         let own = self.at(at);
         let step = match step {
             Step::Submit { queue, batches, fence } => {
                 let translate = |it: Batch| Batch {
-                    command_buffers: it.command_buffers.iter().map(|it| own.now(*it)).collect(),
+                    command_buffers: it.command_buffers.iter().map(|it| own.current_id(*it)).collect(),
                     ..it
                 };
                 Step::Submit { queue, batches: batches.into_iter().map(translate).collect(), fence }
@@ -149,7 +149,7 @@ impl Listener for Collector {
         own.steps.push(at.source);
     }
 
-    fn missing(&mut self, _at: Where, missing: Missing) {
-        self.missing.push(missing);
+    fn untracked(&mut self, _at: DeviceCall, missing: Untracked) {
+        self.untracked.push(missing);
     }
 }

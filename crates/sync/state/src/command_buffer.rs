@@ -6,72 +6,72 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Access, Command, CommandBufferId, Queue};
 
-use crate::bind::State;
-use crate::device::{Device, Event};
-use crate::late::Waiting;
-use crate::listener::{Gone, Out, Source, object};
-use crate::rendering::Scene;
-use crate::undo::{Executed, Undo};
+use crate::bind::BoundState;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::late::IncompleteCommands;
+use crate::listener::{Destroyed, TrackerOutput, CallSource, object};
+use crate::rendering::CurrentAttachments;
+use crate::undo::{BeforeExecute, Undo};
 
 /// Accesses that there is room for all the time.
-const ROOM_MAX: usize = 4096;
+const SPARE_ACCESSES_MAX: usize = 4096;
 
 /// A command pool: the command buffers that were allocated from it.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct TrackedCommandPool {
     pub(crate) buffers: Vec<u64>,
     /// Of the queues that they are for.
     family: u32,
 }
 
 /// A command buffer.
-pub(crate) struct Recording {
+pub(crate) struct TrackedCommandBuffer {
     pub(crate) id: CommandBufferId,
     pub(crate) is_secondary: bool,
     /// Commands that the listener was told of.
     pub(crate) count: u32,
     /// Secondary command buffers that it executes.
     pub(crate) executed: Vec<u64>,
-    pub(crate) state: State,
-    pub(crate) waiting: Waiting,
+    pub(crate) state: BoundState,
+    pub(crate) incomplete: IncompleteCommands,
     /// The thread and the number of the call that recorded the last command, and what that changed.
-    pub(crate) last: Option<(u32, u64)>,
+    pub(crate) last_call: Option<(u32, u64)>,
     pub(crate) undo: Undo,
 }
 
-impl Recording {
-    fn new(id: CommandBufferId, is_secondary: bool) -> Recording {
-        Recording {
+impl TrackedCommandBuffer {
+    fn new(id: CommandBufferId, is_secondary: bool) -> TrackedCommandBuffer {
+        TrackedCommandBuffer {
             id,
             is_secondary,
             count: 0,
             executed: Vec::new(),
-            state: State::default(),
-            waiting: Waiting::default(),
-            last: None,
+            state: BoundState::default(),
+            incomplete: IncompleteCommands::default(),
+            last_call: None,
             undo: Undo::Nothing,
         }
     }
 
     /// Appends a command, and gives its place.
-    pub(crate) fn push(&mut self, command: Command, out: &mut Out<'_>) -> u32 {
+    pub(crate) fn push(&mut self, command: Command, out: &mut TrackerOutput<'_>) -> u32 {
         if let Command::WaitEvents(_) = command {
-            self.state.updates.clear();
+            self.state.index_updates.clear();
         }
         out.listener.command(out.at, self.id, command);
-        self.pushed(out)
+        self.finish_push(out)
     }
 
     /// Appends an action command, and gives its place.
-    pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut Out<'_>) -> u32 {
-        self.state.updates.pass(accesses);
+    pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut TrackerOutput<'_>) -> u32 {
+        self.state.index_updates.invalidate_written(accesses);
         out.listener.action(&out.at, self.id, accesses);
-        self.pushed(out)
+        self.finish_push(out)
     }
 
-    fn pushed(&mut self, out: &Out<'_>) -> u32 {
-        let Source { thread, call, .. } = &out.at.source;
-        (self.last, self.undo) = (Some((*thread, *call)), Undo::Nothing);
+    fn finish_push(&mut self, out: &TrackerOutput<'_>) -> u32 {
+        let CallSource { thread, call, .. } = &out.at.source;
+        (self.last_call, self.undo) = (Some((*thread, *call)), Undo::Nothing);
         self.count += 1;
         self.count - 1
     }
@@ -79,19 +79,19 @@ impl Recording {
     fn clear(&mut self) {
         self.count = 0;
         self.executed.clear();
-        self.state = State::default();
-        self.waiting.clear();
-        (self.last, self.undo) = (None, Undo::Nothing);
+        self.state = BoundState::default();
+        self.incomplete.clear();
+        (self.last_call, self.undo) = (None, Undo::Nothing);
     }
 }
 
-impl Device {
-    pub(crate) fn command_buffers(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_command_buffers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateCommandPool(it), Some(Outcome::CreateCommandPool(made))) => {
                 if let (Some(info), Some(pool)) = (it.p_create_info(), made.p_command_pool()) {
                     let family = info.queue_family_index;
-                    self.command_pools.insert(pool.0, Pool { buffers: Vec::new(), family });
+                    self.command_pools.insert(pool.0, TrackedCommandPool { buffers: Vec::new(), family });
                 }
             }
             (Call::DestroyCommandPool(it), None) => {
@@ -122,7 +122,7 @@ impl Device {
             }
             (Call::BeginCommandBuffer(it), None) => self.begin(*it, out),
             (Call::EndCommandBuffer(it), None) => {
-                if let Some(own) = self.recording(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
                     out.listener.end(out.at, own.id);
                 }
             }
@@ -133,12 +133,12 @@ impl Device {
         true
     }
 
-    fn allocate(&mut self, pool: u64, buffer: u64, is_secondary: bool, out: &mut Out<'_>) {
+    fn allocate(&mut self, pool: u64, buffer: u64, is_secondary: bool, out: &mut TrackerOutput<'_>) {
         if buffer == 0 {
             return;
         }
-        let id = CommandBufferId(self.ids.command_buffers.take());
-        self.command_buffers.insert(buffer, Recording::new(id, is_secondary));
+        let id = CommandBufferId(self.ids.command_buffers.next_id());
+        self.command_buffers.insert(buffer, TrackedCommandBuffer::new(id, is_secondary));
         if let Some(pool) = self.command_pools.get_mut(pool) {
             pool.buffers.push(buffer);
             let is_same = |it: &&Queue| it.family == pool.family;
@@ -146,85 +146,85 @@ impl Device {
                 out.listener.command_buffer(out.at, id, object(buffer), *queue);
             }
         }
-        self.born.push(buffer);
+        self.allocated_command_buffers.push(buffer);
     }
 
-    fn free(&mut self, buffer: u64, out: &mut Out<'_>) {
+    fn free(&mut self, buffer: u64, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.remove(buffer) {
             out.listener.reset(out.at, own.id);
-            out.gone(Some(Gone::CommandBuffer(own.id)));
-            self.freed.push(buffer);
+            out.destroyed(Some(Destroyed::CommandBuffer(own.id)));
+            self.freed_command_buffers.push(buffer);
         }
     }
 
-    fn reset(&mut self, buffer: u64, out: &mut Out<'_>) {
+    fn reset(&mut self, buffer: u64, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.get_mut(buffer) {
             own.clear();
             out.listener.reset(out.at, own.id);
         }
     }
 
-    fn begin(&mut self, it: lavascope_record::View<'_, vk::BeginCommandBufferParams>, out: &mut Out<'_>) {
+    fn begin(&mut self, it: lavascope_record::View<'_, vk::BeginCommandBufferParams>, out: &mut TrackerOutput<'_>) {
         let info = it.p_begin_info();
         let goes_on = info.is_some_and(|it| it.flags.0 & vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE.0 != 0);
-        let inherited = info.and_then(|it| it.p_inheritance_info()).map(|it| self.inherited(it));
+        let inherited = info.and_then(|it| it.p_inheritance_info()).map(|it| self.attachments_from_inheritance(it));
         let Some(own) = self.command_buffers.get_mut(it.command_buffer.0) else { return };
         own.clear();
         if goes_on && own.is_secondary {
-            own.state.scene = inherited.unwrap_or_default();
+            own.state.attachments = inherited.unwrap_or_default();
         }
         out.listener.begin(out.at, own.id, object(it.command_buffer.0), own.is_secondary);
     }
 
-    fn execute(&mut self, buffer: vk::CommandBuffer, executed: &[vk::CommandBuffer], out: &mut Out<'_>) {
+    fn execute(&mut self, buffer: vk::CommandBuffer, executed: &[vk::CommandBuffer], out: &mut TrackerOutput<'_>) {
         let ids: Vec<CommandBufferId> =
             executed.iter().filter_map(|it| Some(self.command_buffers.get(it.0)?.id)).collect();
         if ids.len() != executed.len() {
-            out.missing("a command buffer that nobody allocated");
+            out.report_untracked("a command buffer that nobody allocated");
         }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         let count = own.executed.len();
         own.executed.extend(executed.iter().map(|it| it.0));
-        let targets = match &own.state.scene {
-            Scene::Known(targets) => Some(Arc::clone(targets)),
-            Scene::None | Scene::Inherited { .. } => None,
+        let targets = match &own.state.attachments {
+            CurrentAttachments::Known(targets) => Some(Arc::clone(targets)),
+            CurrentAttachments::None | CurrentAttachments::Inherited { .. } => None,
         };
         // Their attachments become known first, so that whoever executes them knows all of it.
         let mut attached = Vec::with_capacity(executed.len());
         for secondary in executed.iter().filter(|it| **it != buffer) {
-            attached.push((secondary.0, self.attached(secondary.0)));
-            self.attach(secondary.0, targets.as_ref(), out);
+            attached.push((secondary.0, self.inherited_attachments(secondary.0)));
+            self.inherit_attachments(secondary.0, targets.as_ref(), out);
         }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         own.push(Command::Execute(ids), out);
-        let state = own.state.forget();
-        own.undo = Undo::Executed(Box::new(Executed { count, state, attached }));
+        let state = own.state.take_bound();
+        own.undo = Undo::Executed(Box::new(BeforeExecute { count, state, inherited_attachments: attached }));
     }
 
     /// Records a command that is what it is.
-    pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut Out<'_>) {
+    pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.get_mut(buffer.0) {
             own.push(command, out);
         }
     }
 
     /// Records the accesses of an action command.
-    pub(crate) fn act(&mut self, buffer: vk::CommandBuffer, accesses: Vec<Access>, out: &mut Out<'_>) {
+    pub(crate) fn record_action(&mut self, buffer: vk::CommandBuffer, accesses: Vec<Access>, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.get_mut(buffer.0) {
             own.push_action(&accesses, out);
         }
-        self.give_room(accesses);
+        self.return_spare_accesses(accesses);
     }
 
     /// An empty list for the accesses of a command: the one that a command before has done with.
-    pub(crate) fn room(&mut self) -> Vec<Access> {
-        std::mem::take(&mut self.room)
+    pub(crate) fn take_spare_accesses(&mut self) -> Vec<Access> {
+        std::mem::take(&mut self.spare_accesses)
     }
 
-    pub(crate) fn give_room(&mut self, mut accesses: Vec<Access>) {
-        if accesses.capacity() > self.room.capacity() && accesses.capacity() <= ROOM_MAX {
+    pub(crate) fn return_spare_accesses(&mut self, mut accesses: Vec<Access>) {
+        if accesses.capacity() > self.spare_accesses.capacity() && accesses.capacity() <= SPARE_ACCESSES_MAX {
             accesses.clear();
-            self.room = accesses;
+            self.spare_accesses = accesses;
         }
     }
 }

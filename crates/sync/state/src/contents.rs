@@ -2,45 +2,45 @@
 
 use std::ops::Range;
 
-use lavascope_record::Written;
+use lavascope_record::HostWrite;
 use rustc_hash::FxHashMap;
 
 /// What is known of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum HostContents {
     /// Nothing was told so far.
     #[default]
-    Untold,
-    Known(Pages),
+    NotReported,
+    Known(ContentPages),
     /// More than is kept, nothing that one asks for, or others write there.
     Unknown,
 }
 
 /// Pages that are not all zero.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pages(FxHashMap<u64, Box<[u8]>>);
+pub(crate) struct ContentPages(FxHashMap<u64, Box<[u8]>>);
 
 const PAGE: u64 = 4096;
 
-impl Contents {
-    pub(crate) fn write(&mut self, written: Written<'_>) {
-        if let Contents::Untold = self {
-            *self = Contents::Known(Pages::default());
+impl HostContents {
+    pub(crate) fn write(&mut self, written: HostWrite<'_>) {
+        if let HostContents::NotReported = self {
+            *self = HostContents::Known(ContentPages::default());
         }
-        let Contents::Known(pages) = self else { return };
+        let HostContents::Known(pages) = self else { return };
         written.runs().for_each(|(first, bytes)| pages.write(first, bytes));
     }
 
     /// Pages that are kept.
     pub(crate) fn pages(&self) -> usize {
         match self {
-            Contents::Known(pages) => pages.0.len(),
-            Contents::Untold | Contents::Unknown => 0,
+            HostContents::Known(pages) => pages.0.len(),
+            HostContents::NotReported | HostContents::Unknown => 0,
         }
     }
 }
 
-impl Pages {
+impl ContentPages {
     fn write(&mut self, first: u64, mut bytes: &[u8]) {
         let mut at = first;
         while !bytes.is_empty() {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_the_rest_is_zero() {
-        let mut pages = Pages::default();
+        let mut pages = ContentPages::default();
         let bytes: Vec<u8> = (0..10_000).map(|it| (it % 251) as u8 + 1).collect();
         pages.write(PAGE - 5, &bytes);
         pages.write(PAGE + 1, &[0, 0]);

@@ -4,24 +4,24 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, View};
 use lavascope_sync_ir::{Access, Origin, Region};
 
-use crate::device::{Device, Event};
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
-use crate::image::Image;
-use crate::listener::Out;
-use crate::region::{Rows, Texels, extent_of, offset_of};
-use crate::usage::{BLIT_READ, BLIT_WRITE, CLEAR_WRITE, COPY_READ, COPY_WRITE, RESOLVE_READ, RESOLVE_WRITE, Usage};
+use crate::image::TrackedImage;
+use crate::listener::TrackerOutput;
+use crate::region::{BufferTexelLayout, TexelBox, extent_of, offset_of};
+use crate::usage::{BLIT_READ, BLIT_WRITE, CLEAR_WRITE, COPY_READ, COPY_WRITE, RESOLVE_READ, RESOLVE_WRITE, StageAccess};
 
 /// Two boxes of texels that a command reads and writes.
-type Boxes = (Texels, Texels);
+type TexelBoxPair = (TexelBox, TexelBox);
 
 /// Both generations name the parts of a region alike.
 macro_rules! buffer_image {
     ($it:expr) => {{
         let it = $it;
         let rows =
-            Rows { offset: it.buffer_offset, row_length: it.buffer_row_length, image_height: it.buffer_image_height };
+            BufferTexelLayout { offset: it.buffer_offset, row_length: it.buffer_row_length, image_height: it.buffer_image_height };
         let offset = offset_of(it.image_offset);
-        (Texels { layers: it.image_subresource, offset, extent: extent_of(it.image_extent) }, rows)
+        (TexelBox { layers: it.image_subresource, offset, extent: extent_of(it.image_extent) }, rows)
     }};
 }
 
@@ -29,15 +29,15 @@ macro_rules! image_image {
     ($it:expr) => {{
         let it = $it;
         let extent = extent_of(it.extent);
-        let src = Texels { layers: it.src_subresource, offset: offset_of(it.src_offset), extent };
-        (src, Texels { layers: it.dst_subresource, offset: offset_of(it.dst_offset), extent })
+        let src = TexelBox { layers: it.src_subresource, offset: offset_of(it.src_offset), extent };
+        (src, TexelBox { layers: it.dst_subresource, offset: offset_of(it.dst_offset), extent })
     }};
 }
 
 macro_rules! blit {
     ($it:expr) => {{
         let it = $it;
-        (between(it.src_subresource, it.src_offsets), between(it.dst_subresource, it.dst_offsets))
+        (box_between_corners(it.src_subresource, it.src_offsets), box_between_corners(it.dst_subresource, it.dst_offsets))
     }};
 }
 
@@ -48,8 +48,8 @@ macro_rules! buffer_buffer {
     }};
 }
 
-impl Device {
-    pub(crate) fn copies(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_copies(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
             Call::CmdCopyBuffer(it) => {
                 let regions = it.p_regions().iter().map(|it| buffer_buffer!(it));
@@ -70,81 +70,81 @@ impl Device {
                 self.copy_image(it.command_buffer, info.src_image, info.dst_image, boxes, out);
             }
             Call::CmdBlitImage(it) => {
-                let boxes: Vec<Boxes> = it.p_regions().iter().map(|it| blit!(it)).collect();
-                let accesses = self.images_accessed(it.src_image, it.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
-                self.act(it.command_buffer, accesses, out);
+                let boxes: Vec<TexelBoxPair> = it.p_regions().iter().map(|it| blit!(it)).collect();
+                let accesses = self.image_pair_accesses(it.src_image, it.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdBlitImage2(it) => {
                 let Some(info) = it.p_blit_image_info() else { return true };
-                let boxes: Vec<Boxes> = info.p_regions().iter().map(|it| blit!(it)).collect();
-                let accesses = self.images_accessed(info.src_image, info.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
-                self.act(it.command_buffer, accesses, out);
+                let boxes: Vec<TexelBoxPair> = info.p_regions().iter().map(|it| blit!(it)).collect();
+                let accesses = self.image_pair_accesses(info.src_image, info.dst_image, &boxes, BLIT_READ, BLIT_WRITE, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdResolveImage(it) => {
-                let boxes: Vec<Boxes> = it.p_regions().iter().map(|it| image_image!(it)).collect();
+                let boxes: Vec<TexelBoxPair> = it.p_regions().iter().map(|it| image_image!(it)).collect();
                 let accesses =
-                    self.images_accessed(it.src_image, it.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
-                self.act(it.command_buffer, accesses, out);
+                    self.image_pair_accesses(it.src_image, it.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdResolveImage2(it) => {
                 let Some(info) = it.p_resolve_image_info() else { return true };
-                let boxes: Vec<Boxes> = info.p_regions().iter().map(|it| image_image!(it)).collect();
+                let boxes: Vec<TexelBoxPair> = info.p_regions().iter().map(|it| image_image!(it)).collect();
                 let accesses =
-                    self.images_accessed(info.src_image, info.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
-                self.act(it.command_buffer, accesses, out);
+                    self.image_pair_accesses(info.src_image, info.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
-            _ => return self.buffer_image_copies(event.call, out) || self.clears(event.call, out),
+            _ => return self.track_buffer_image_copies(event.call, out) || self.track_clears(event.call, out),
         }
         true
     }
 
-    fn buffer_image_copies(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_buffer_image_copies(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdCopyBufferToImage(it) => {
                 let regions = it.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
                 let accesses =
-                    self.between_buffer_and_image(it.src_buffer, COPY_READ, it.dst_image, COPY_WRITE, &regions, out);
-                self.act(it.command_buffer, accesses, out);
+                    self.buffer_image_accesses(it.src_buffer, COPY_READ, it.dst_image, COPY_WRITE, &regions, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdCopyBufferToImage2(it) => {
                 let Some(info) = it.p_copy_buffer_to_image_info() else { return true };
                 let regions = info.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
                 let (buffer, image) = (info.src_buffer, info.dst_image);
-                let accesses = self.between_buffer_and_image(buffer, COPY_READ, image, COPY_WRITE, &regions, out);
-                self.act(it.command_buffer, accesses, out);
+                let accesses = self.buffer_image_accesses(buffer, COPY_READ, image, COPY_WRITE, &regions, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdCopyImageToBuffer(it) => {
                 let regions = it.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
                 let accesses =
-                    self.between_buffer_and_image(it.dst_buffer, COPY_WRITE, it.src_image, COPY_READ, &regions, out);
-                self.act(it.command_buffer, accesses, out);
+                    self.buffer_image_accesses(it.dst_buffer, COPY_WRITE, it.src_image, COPY_READ, &regions, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdCopyImageToBuffer2(it) => {
                 let Some(info) = it.p_copy_image_to_buffer_info() else { return true };
                 let regions = info.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
                 let (buffer, image) = (info.dst_buffer, info.src_image);
-                let accesses = self.between_buffer_and_image(buffer, COPY_WRITE, image, COPY_READ, &regions, out);
-                self.act(it.command_buffer, accesses, out);
+                let accesses = self.buffer_image_accesses(buffer, COPY_WRITE, image, COPY_READ, &regions, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             _ => return false,
         }
         true
     }
 
-    fn clears(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_clears(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdFillBuffer(it) => {
                 let accesses =
                     self.buffer_access(it.dst_buffer, it.dst_offset, it.size, CLEAR_WRITE, out).into_iter().collect();
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdUpdateBuffer(it) => {
                 let accesses = self
                     .buffer_access(it.dst_buffer, it.dst_offset, it.data_size, CLEAR_WRITE, out)
                     .into_iter()
                     .collect();
-                self.act(it.command_buffer, accesses, out);
-                self.note_update(it.command_buffer, it.dst_buffer.0, it.dst_offset, it.p_data());
+                self.record_action(it.command_buffer, accesses, out);
+                self.record_index_update(it.command_buffer, it.dst_buffer.0, it.dst_offset, it.p_data());
             }
             Call::CmdClearColorImage(it) => self.clear_image(it.command_buffer, it.image, it.p_ranges().iter(), out),
             Call::CmdClearDepthStencilImage(it) => {
@@ -153,12 +153,12 @@ impl Device {
             Call::CmdWriteBufferMarkerAMD(it) => {
                 let accesses =
                     self.buffer_access(it.dst_buffer, it.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdWriteBufferMarker2AMD(it) => {
                 let accesses =
                     self.buffer_access(it.dst_buffer, it.dst_offset, 4, COPY_WRITE, out).into_iter().collect();
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             _ => return false,
         }
@@ -171,9 +171,9 @@ impl Device {
         src: vk::Buffer,
         dst: vk::Buffer,
         regions: impl ExactSizeIterator<Item = (u64, u64, u64)>,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
-        let mut accesses = self.room();
+        let mut accesses = self.take_spare_accesses();
         accesses.reserve(2 * regions.len());
         for (index, (src_offset, dst_offset, size)) in (0..).zip(regions) {
             let origin = Origin::region(index);
@@ -182,7 +182,7 @@ impl Device {
             let write = self.buffer_access(dst, dst_offset, size, COPY_WRITE, out);
             accesses.extend(write.map(|it| it.of(origin)));
         }
-        self.act(commands, accesses, out);
+        self.record_action(commands, accesses, out);
     }
 
     fn copy_image(
@@ -190,57 +190,57 @@ impl Device {
         commands: vk::CommandBuffer,
         src: vk::Image,
         dst: vk::Image,
-        mut boxes: Vec<Boxes>,
-        out: &mut Out<'_>,
+        mut boxes: Vec<TexelBoxPair>,
+        out: &mut TrackerOutput<'_>,
     ) {
         if let (Some((_, from)), Some((_, to))) = (self.image(src), self.image(dst)) {
             for (src, dst) in &mut boxes {
-                dst.extent = converted(from, src, to, dst);
+                dst.extent = destination_extent(from, src, to, dst);
             }
         }
-        let accesses = self.images_accessed(src, dst, &boxes, COPY_READ, COPY_WRITE, out);
-        self.act(commands, accesses, out);
+        let accesses = self.image_pair_accesses(src, dst, &boxes, COPY_READ, COPY_WRITE, out);
+        self.record_action(commands, accesses, out);
     }
 
-    fn images_accessed(
+    fn image_pair_accesses(
         &self,
         src: vk::Image,
         dst: vk::Image,
-        boxes: &[Boxes],
-        read: Usage,
-        write: Usage,
-        out: &mut Out<'_>,
+        boxes: &[TexelBoxPair],
+        read: StageAccess,
+        write: StageAccess,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
         let (Some((src, from)), Some((dst, to))) = (self.image(src), self.image(dst)) else {
-            out.missing("an image whose memory is not known");
+            out.report_untracked("an image whose memory is not known");
             return Vec::new();
         };
-        let both = |(index, (one, two)): (usize, &Boxes)| {
-            let both = [read.on(src, from.texels(one)), write.on(dst, to.texels(two))];
+        let both = |(index, (one, two)): (usize, &TexelBoxPair)| {
+            let both = [read.access_to(src, from.texel_region(one)), write.access_to(dst, to.texel_region(two))];
             both.map(|it| it.of(Origin::region(index as u32)))
         };
         boxes.iter().enumerate().flat_map(both).collect()
     }
 
-    fn between_buffer_and_image(
+    fn buffer_image_accesses(
         &self,
         buffer: vk::Buffer,
-        buffer_usage: Usage,
+        buffer_usage: StageAccess,
         image: vk::Image,
-        image_usage: Usage,
-        regions: &[(Texels, Rows)],
-        out: &mut Out<'_>,
+        image_usage: StageAccess,
+        regions: &[(TexelBox, BufferTexelLayout)],
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
-        let (Some((resource, image)), Some((bytes, _))) = (self.image(image), self.buffer_part(buffer, 0, 0)) else {
-            out.missing("a buffer or an image whose memory is not known");
+        let (Some((resource, image)), Some((bytes, _))) = (self.image(image), self.buffer_range(buffer, 0, 0)) else {
+            out.report_untracked("a buffer or an image whose memory is not known");
             return Vec::new();
         };
         let mut accesses = Vec::new();
         for (index, (texels, rows)) in regions.iter().enumerate() {
             let origin = Origin::region(index as u32);
             let ranges = image.buffer_ranges(texels, *rows);
-            accesses.extend(ranges.into_iter().map(|it| buffer_usage.on_bytes(bytes, it).of(origin)));
-            accesses.push(image_usage.on(resource, image.texels(texels)).of(origin));
+            accesses.extend(ranges.into_iter().map(|it| buffer_usage.access_to_bytes(bytes, it).of(origin)));
+            accesses.push(image_usage.access_to(resource, image.texel_region(texels)).of(origin));
         }
         accesses
     }
@@ -250,22 +250,22 @@ impl Device {
         commands: vk::CommandBuffer,
         image: vk::Image,
         ranges: impl Iterator<Item = View<'a, vk::ImageSubresourceRange>>,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let accesses = match self.image(image) {
             Some((resource, image)) => {
                 let cleared = |(index, it): (usize, View<'a, vk::ImageSubresourceRange>)| {
-                    let region = Region::Image(image.range(it.get()));
-                    CLEAR_WRITE.on(resource, region).of(Origin::region(index as u32))
+                    let region = Region::Image(image.subresource_region(it.get()));
+                    CLEAR_WRITE.access_to(resource, region).of(Origin::region(index as u32))
                 };
                 ranges.enumerate().map(cleared).collect()
             }
             None => {
-                out.missing("an image whose memory is not known");
+                out.report_untracked("an image whose memory is not known");
                 Vec::new()
             }
         };
-        self.act(commands, accesses, out);
+        self.record_action(commands, accesses, out);
     }
 
     /// An access to a part of a buffer; none where the part is empty.
@@ -274,27 +274,27 @@ impl Device {
         buffer: vk::Buffer,
         offset: u64,
         size: u64,
-        usage: Usage,
-        out: &mut Out<'_>,
+        usage: StageAccess,
+        out: &mut TrackerOutput<'_>,
     ) -> Option<Access> {
-        let Some((resource, bytes)) = self.buffer_part(buffer, offset, size) else {
-            out.missing("a buffer whose memory is not known");
+        let Some((resource, bytes)) = self.buffer_range(buffer, offset, size) else {
+            out.report_untracked("a buffer whose memory is not known");
             return None;
         };
-        (!bytes.is_empty()).then(|| usage.on_bytes(resource, bytes))
+        (!bytes.is_empty()).then(|| usage.access_to_bytes(resource, bytes))
     }
 }
 
 /// The box between two corners, which may be in any order.
-fn between(layers: vk::ImageSubresourceLayers, corners: [vk::Offset3D; 2]) -> Texels {
+fn box_between_corners(layers: vk::ImageSubresourceLayers, corners: [vk::Offset3D; 2]) -> TexelBox {
     let [one, two] = corners.map(offset_of);
     let offset = std::array::from_fn(|it| one[it].min(two[it]));
-    Texels { layers, offset, extent: std::array::from_fn(|it| one[it].abs_diff(two[it])) }
+    TexelBox { layers, offset, extent: std::array::from_fn(|it| one[it].abs_diff(two[it])) }
 }
 
 /// The extent of a copy in texels of its target: blocks are copied, and those of the two may differ in size.
-fn converted(from: &Image, src: &Texels, to: &Image, dst: &Texels) -> [u32; 3] {
-    let block = |image: &Image, texels: &Texels| {
+fn destination_extent(from: &TrackedImage, src: &TexelBox, to: &TrackedImage, dst: &TexelBox) -> [u32; 3] {
+    let block = |image: &TrackedImage, texels: &TexelBox| {
         format::block_extent(format::of_aspect(image.info.format, texels.layers.aspect_mask.0))
     };
     let (one, two) = (block(from, src), block(to, dst));

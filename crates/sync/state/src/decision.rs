@@ -5,21 +5,21 @@
 
 use lavascope_abi::Command;
 
-use crate::generated::VERDICTS;
+use crate::generated::COMMAND_SUPPORT;
 
 /// What the tracker makes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    Understood(Family, When),
+pub enum CommandSupport {
+    Tracked(CommandFamily, TrackPhase),
     /// It has nothing to do with what the tracker follows, for a reason.
     Ignored(&'static str),
     /// It matters, and the tracker does not follow it: it is counted and named whenever it is called.
-    Missing(&'static str),
+    Untracked(&'static str),
 }
 
 /// When a call takes effect for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum TrackPhase {
     /// Before the driver sees it.
     Enter,
     /// When its results are known.
@@ -28,7 +28,7 @@ pub enum When {
 
 /// The part of the tracker that takes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum CommandFamily {
     Device,
     Memory,
     Image,
@@ -61,8 +61,8 @@ pub enum Family {
 }
 
 /// The verdict on a command.
-pub fn decision(command: Command) -> Decision {
-    VERDICTS[command as usize]
+pub fn command_support(command: Command) -> CommandSupport {
+    COMMAND_SUPPORT[command as usize]
 }
 
 #[cfg(test)]
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn every_command_has_one_decision() {
-        assert_eq!(VERDICTS.len(), Command::ALL.len());
+        assert_eq!(COMMAND_SUPPORT.len(), Command::ALL.len());
         for (at, command) in Command::ALL.iter().enumerate() {
             assert_eq!(*command as usize, at);
         }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn what_has_no_results_is_not_waited_for() {
         for command in Command::ALL {
-            if let Decision::Understood(_, When::Leave) = decision(*command) {
+            if let CommandSupport::Tracked(_, TrackPhase::Leave) = command_support(*command) {
                 assert!(command.desc().outputs.is_some(), "{command:?} has no results");
             }
         }

@@ -10,118 +10,118 @@ use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Access, EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::command_buffer::{Pool, Recording};
-use crate::descriptor::{DescriptorPool, Set, SetLayout};
-use crate::draw::Drawn;
-use crate::external::External;
-use crate::generated_commands::{CommandsLayout, ExecutionSet};
-use crate::image::{Buffer, BufferPart, BufferView, Image, ImageView};
-use crate::indices::{HostWrites, WaitsForHost};
-use crate::memory::Memory;
-use crate::opaque::Opaque;
-use crate::optical_flow::FlowSession;
-use crate::pipeline::Pipeline;
+use crate::command_buffer::{TrackedCommandPool, TrackedCommandBuffer};
+use crate::descriptor::{DescriptorPool, TrackedDescriptorSet, SetLayout};
+use crate::draw::LastDraw;
+use crate::external::ExternalSemaphore;
+use crate::generated_commands::{GeneratedCommandsLayout, ExecutionSet};
+use crate::image::{TrackedBuffer, BufferExtent, BufferView, TrackedImage, ImageView};
+use crate::indices::{HostWriteCoverage, WaitsForHost};
+use crate::memory::TrackedMemory;
+use crate::opaque::OpaqueObject;
+use crate::optical_flow::TrackedOpticalFlowSession;
+use crate::pipeline::TrackedPipeline;
 use crate::query::QueryPool;
-use crate::ray::Structure;
-use crate::render_pass::{Framebuffer, Pass};
+use crate::ray::TrackedAccelerationStructure;
+use crate::render_pass::{Framebuffer, TrackedRenderPass};
 use crate::shader::Shader;
-use crate::slab::{Life, Slab};
-use crate::submit::Semaphore;
-use crate::swapchain::Swapchain;
+use crate::slab::{ObjectLifetime, Slab};
+use crate::submit::TrackedSemaphore;
+use crate::swapchain::TrackedSwapchain;
 
 /// A call that is looked at: before the driver sees it, or after it returned.
 ///
 /// Where it lies, and not the call itself: reading at once what was written in pieces takes long.
 #[derive(Clone, Copy)]
-pub(crate) struct Event<'a> {
+pub(crate) struct TrackedCall<'a> {
     pub(crate) call: &'a Call<'a>,
     /// None before the driver sees the call.
     pub(crate) outcome: Option<&'a Outcome<'a>>,
 }
 
 #[derive(Default)]
-pub(crate) struct Device {
-    pub(crate) ids: Ids,
+pub(crate) struct TrackedDevice {
+    pub(crate) ids: IdCounters,
     pub(crate) queues: Queues,
-    pub(crate) memories: Slab<Memory>,
-    pub(crate) buffers: Slab<Buffer>,
+    pub(crate) memories: Slab<TrackedMemory>,
+    pub(crate) buffers: Slab<TrackedBuffer>,
     /// Of buffers that are resources: what is asked for all the time, in little room.
-    pub(crate) buffer_parts: Slab<BufferPart>,
-    pub(crate) images: Slab<Image>,
+    pub(crate) buffer_extents: Slab<BufferExtent>,
+    pub(crate) images: Slab<TrackedImage>,
     pub(crate) image_views: Slab<ImageView>,
     pub(crate) buffer_views: Slab<BufferView>,
-    pub(crate) command_pools: Slab<Pool>,
-    pub(crate) command_buffers: Slab<Recording>,
-    pub(crate) semaphores: Slab<Semaphore>,
+    pub(crate) command_pools: Slab<TrackedCommandPool>,
+    pub(crate) command_buffers: Slab<TrackedCommandBuffer>,
+    pub(crate) semaphores: Slab<TrackedSemaphore>,
     pub(crate) fences: Slab<FenceId>,
     /// What others share of them.
-    pub(crate) externals: FxHashMap<SemaphoreId, External>,
-    pub(crate) foreign_fences: FxHashSet<FenceId>,
+    pub(crate) external_semaphores: FxHashMap<SemaphoreId, ExternalSemaphore>,
+    pub(crate) imported_fences: FxHashSet<FenceId>,
     /// Fences that a submission signals: its queue, and its number.
     pub(crate) submitted_fences: FxHashMap<FenceId, (QueueId, u64)>,
     pub(crate) events: Slab<EventId>,
-    pub(crate) swapchains: Slab<Swapchain>,
-    pub(crate) passes: Slab<Arc<Pass>>,
+    pub(crate) swapchains: Slab<TrackedSwapchain>,
+    pub(crate) passes: Slab<Arc<TrackedRenderPass>>,
     pub(crate) framebuffers: Slab<Framebuffer>,
     pub(crate) shader_modules: Slab<Arc<[u32]>>,
-    pub(crate) pipelines: Slab<Arc<Pipeline>>,
+    pub(crate) pipelines: Slab<Arc<TrackedPipeline>>,
     pub(crate) shaders: Slab<Shader>,
     pub(crate) set_layouts: Slab<Arc<SetLayout>>,
     pub(crate) pipeline_layouts: Slab<Vec<Option<Arc<SetLayout>>>>,
     pub(crate) descriptor_pools: Slab<DescriptorPool>,
-    pub(crate) sets: Slab<Set>,
+    pub(crate) sets: Slab<TrackedDescriptorSet>,
     /// The bind point of each template that is pushed.
     pub(crate) templates: Slab<vk::PipelineBindPoint>,
     pub(crate) query_pools: Slab<QueryPool>,
-    pub(crate) structures: Slab<Structure>,
+    pub(crate) structures: Slab<TrackedAccelerationStructure>,
     pub(crate) structure_addresses: FxHashMap<u64, u64>,
-    pub(crate) structures_nv: Slab<Opaque>,
-    pub(crate) tensors: Slab<Opaque>,
+    pub(crate) structures_nv: Slab<OpaqueObject>,
+    pub(crate) tensors: Slab<OpaqueObject>,
     /// The tensor of each view.
     pub(crate) tensor_views: Slab<u64>,
-    pub(crate) sessions: Slab<FlowSession>,
-    pub(crate) command_layouts: Slab<CommandsLayout>,
-    pub(crate) command_layouts_nv: Slab<CommandsLayout>,
+    pub(crate) sessions: Slab<TrackedOpticalFlowSession>,
+    pub(crate) command_layouts: Slab<GeneratedCommandsLayout>,
+    pub(crate) command_layouts_nv: Slab<GeneratedCommandsLayout>,
     /// The pipelines, or the shaders, that generated commands may choose.
     pub(crate) execution_sets: Slab<ExecutionSet>,
     /// Parts of buffers.
     pub(crate) micromaps: Slab<(ResourceId, Range<u64>)>,
     /// Buffers whose device address is known: resource and size by address.
-    pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
-    pub(crate) drawn: Drawn,
+    pub(crate) buffer_addresses: BTreeMap<u64, (ResourceId, u64)>,
+    pub(crate) last_draw: LastDraw,
     /// Whether somebody tells what the host writes into memory.
-    pub(crate) hears_host_writes: HostWrites,
+    pub(crate) host_write_coverage: HostWriteCoverage,
     /// What lets the host write after a submission what that reads: it waits for events that the host sets, has barriers
     /// behind the host, and waits for timelines that the host may signal. Said of all that was ever recorded.
     pub(crate) waits_for_host: WaitsForHost,
     /// Pages that are kept of what it wrote.
     pub(crate) host_pages: usize,
     /// Room for the accesses of the next command.
-    pub(crate) room: Vec<Access>,
+    pub(crate) spare_accesses: Vec<Access>,
     /// How often something was submitted to any queue.
-    pub(crate) submitted: u64,
+    pub(crate) submission_count: u64,
     /// Command buffers that came and went during this call.
-    pub(crate) born: Vec<u64>,
-    pub(crate) freed: Vec<u64>,
+    pub(crate) allocated_command_buffers: Vec<u64>,
+    pub(crate) freed_command_buffers: Vec<u64>,
 }
 
 /// The next ids of `program`.
 #[derive(Default)]
-pub(crate) struct Ids {
-    pub(crate) resources: Counter,
-    pub(crate) memories: Counter,
-    pub(crate) command_buffers: Counter,
-    pub(crate) events: Counter,
-    pub(crate) semaphores: Counter,
-    pub(crate) fences: Counter,
-    pub(crate) render_passes: Counter,
+pub(crate) struct IdCounters {
+    pub(crate) resources: IdCounter,
+    pub(crate) memories: IdCounter,
+    pub(crate) command_buffers: IdCounter,
+    pub(crate) events: IdCounter,
+    pub(crate) semaphores: IdCounter,
+    pub(crate) fences: IdCounter,
+    pub(crate) render_passes: IdCounter,
 }
 
 #[derive(Default)]
-pub(crate) struct Counter(u32);
+pub(crate) struct IdCounter(u32);
 
-impl Counter {
-    pub(crate) fn take(&mut self) -> u32 {
+impl IdCounter {
+    pub(crate) fn next_id(&mut self) -> u32 {
         self.0 += 1;
         self.0 - 1
     }
@@ -154,48 +154,48 @@ impl Queues {
     }
 }
 
-impl Device {
+impl TrackedDevice {
     /// The handles of all command buffers.
-    pub(crate) fn buffers(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn command_buffer_handles(&self) -> impl Iterator<Item = u64> {
         self.command_pools.iter().flat_map(|it| it.buffers.iter().copied())
     }
 
     /// Whether an object of this device is alive, was, or never was.
-    pub(crate) fn life(&self, object: ObjectId) -> Life {
+    pub(crate) fn lifetime(&self, object: ObjectId) -> ObjectLifetime {
         let handle = object.raw();
         match object.ty() {
-            Some(HandleType::DeviceMemory) => self.memories.life(handle),
-            Some(HandleType::Buffer) => self.buffers.life(handle),
-            Some(HandleType::Image) => self.images.life(handle),
-            Some(HandleType::ImageView) => self.image_views.life(handle),
-            Some(HandleType::BufferView) => self.buffer_views.life(handle),
-            Some(HandleType::CommandPool) => self.command_pools.life(handle),
-            Some(HandleType::Semaphore) => self.semaphores.life(handle),
-            Some(HandleType::Fence) => self.fences.life(handle),
-            Some(HandleType::Event) => self.events.life(handle),
-            Some(HandleType::SwapchainKHR) => self.swapchains.life(handle),
-            Some(HandleType::RenderPass) => self.passes.life(handle),
-            Some(HandleType::Framebuffer) => self.framebuffers.life(handle),
-            Some(HandleType::ShaderModule) => self.shader_modules.life(handle),
-            Some(HandleType::ShaderEXT) => self.shaders.life(handle),
-            Some(HandleType::Pipeline) => self.pipelines.life(handle),
-            Some(HandleType::PipelineLayout) => self.pipeline_layouts.life(handle),
-            Some(HandleType::DescriptorSetLayout) => self.set_layouts.life(handle),
-            Some(HandleType::DescriptorPool) => self.descriptor_pools.life(handle),
-            Some(HandleType::DescriptorSet) => self.sets.life(handle),
-            Some(HandleType::DescriptorUpdateTemplate) => self.templates.life(handle),
-            Some(HandleType::QueryPool) => self.query_pools.life(handle),
-            Some(HandleType::AccelerationStructureKHR) => self.structures.life(handle),
-            Some(HandleType::AccelerationStructureNV) => self.structures_nv.life(handle),
-            Some(HandleType::MicromapEXT) => self.micromaps.life(handle),
-            Some(HandleType::TensorARM) => self.tensors.life(handle),
-            Some(HandleType::TensorViewARM) => self.tensor_views.life(handle),
+            Some(HandleType::DeviceMemory) => self.memories.lifetime(handle),
+            Some(HandleType::Buffer) => self.buffers.lifetime(handle),
+            Some(HandleType::Image) => self.images.lifetime(handle),
+            Some(HandleType::ImageView) => self.image_views.lifetime(handle),
+            Some(HandleType::BufferView) => self.buffer_views.lifetime(handle),
+            Some(HandleType::CommandPool) => self.command_pools.lifetime(handle),
+            Some(HandleType::Semaphore) => self.semaphores.lifetime(handle),
+            Some(HandleType::Fence) => self.fences.lifetime(handle),
+            Some(HandleType::Event) => self.events.lifetime(handle),
+            Some(HandleType::SwapchainKHR) => self.swapchains.lifetime(handle),
+            Some(HandleType::RenderPass) => self.passes.lifetime(handle),
+            Some(HandleType::Framebuffer) => self.framebuffers.lifetime(handle),
+            Some(HandleType::ShaderModule) => self.shader_modules.lifetime(handle),
+            Some(HandleType::ShaderEXT) => self.shaders.lifetime(handle),
+            Some(HandleType::Pipeline) => self.pipelines.lifetime(handle),
+            Some(HandleType::PipelineLayout) => self.pipeline_layouts.lifetime(handle),
+            Some(HandleType::DescriptorSetLayout) => self.set_layouts.lifetime(handle),
+            Some(HandleType::DescriptorPool) => self.descriptor_pools.lifetime(handle),
+            Some(HandleType::DescriptorSet) => self.sets.lifetime(handle),
+            Some(HandleType::DescriptorUpdateTemplate) => self.templates.lifetime(handle),
+            Some(HandleType::QueryPool) => self.query_pools.lifetime(handle),
+            Some(HandleType::AccelerationStructureKHR) => self.structures.lifetime(handle),
+            Some(HandleType::AccelerationStructureNV) => self.structures_nv.lifetime(handle),
+            Some(HandleType::MicromapEXT) => self.micromaps.lifetime(handle),
+            Some(HandleType::TensorARM) => self.tensors.lifetime(handle),
+            Some(HandleType::TensorViewARM) => self.tensor_views.lifetime(handle),
             // Others are not followed.
-            _ => Life::Never,
+            _ => ObjectLifetime::NeverCreated,
         }
     }
 
-    pub(crate) fn recording(&mut self, buffer: vk::CommandBuffer) -> Option<&mut Recording> {
+    pub(crate) fn command_buffer_mut(&mut self, buffer: vk::CommandBuffer) -> Option<&mut TrackedCommandBuffer> {
         self.command_buffers.get_mut(buffer.0)
     }
 }

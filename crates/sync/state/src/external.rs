@@ -7,13 +7,13 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{FenceId, Point, QueueId, Step};
 
-use crate::device::{Device, Event};
-use crate::listener::{Gone, Out, object};
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::{Destroyed, TrackerOutput, object};
 use crate::memory::is_success;
 
 /// A semaphore whose payload others have, too.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct External {
+pub(crate) struct ExternalSemaphore {
     /// Signaled by this device, and not waited for.
     is_signaled: bool,
     /// Of a timeline, the last value that this device signals.
@@ -33,12 +33,12 @@ macro_rules! done {
     };
 }
 
-impl Device {
-    pub(crate) fn externals(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
-        self.semaphores_shared(event, out) || self.fences_shared(event, out)
+impl TrackedDevice {
+    pub(crate) fn track_external_sync(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        self.track_external_semaphores(event, out) || self.track_external_fences(event, out)
     }
 
-    fn semaphores_shared(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+    fn track_external_semaphores(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let exported = match (event.call, event.outcome) {
             (Call::GetSemaphoreFdKHR(it), Some(Outcome::GetSemaphoreFdKHR(done))) => {
                 done!(it.p_get_fd_info(), done, semaphore)
@@ -72,7 +72,7 @@ impl Device {
         true
     }
 
-    fn fences_shared(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+    fn track_external_fences(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (fence, is_import) = match (event.call, event.outcome) {
             (Call::GetFenceFdKHR(it), Some(Outcome::GetFenceFdKHR(done))) => {
                 (done!(it.p_get_fd_info(), done, fence), false)
@@ -90,56 +90,56 @@ impl Device {
         };
         let Some(id) = fence.and_then(|it| self.fences.get(it.0.0).copied()) else { return true };
         if is_import {
-            out.missing(FOREIGN_FENCE);
-            self.foreign_fences.insert(id);
+            out.report_untracked(FOREIGN_FENCE);
+            self.imported_fences.insert(id);
         } else {
-            out.missing(EXPORTED);
+            out.report_untracked(EXPORTED);
             out.step(Step::WaitFences(vec![id]));
         }
         true
     }
 
     /// A payload that is copied is waited for by that; others stay shared.
-    fn export_semaphore(&mut self, semaphore: vk::Semaphore, handle_type: u32, out: &mut Out<'_>) {
-        let Some(point) = self.point(semaphore, 0) else { return };
+    fn export_semaphore(&mut self, semaphore: vk::Semaphore, handle_type: u32, out: &mut TrackerOutput<'_>) {
+        let Some(point) = self.semaphore_point(semaphore, 0) else { return };
         if handle_type != vk::ExternalSemaphoreHandleTypeFlagBits::SYNC_FD.0 {
-            self.externals.entry(point.semaphore).or_default().is_temporary = false;
+            self.external_semaphores.entry(point.semaphore).or_default().is_temporary = false;
             return;
         }
-        out.missing(EXPORTED);
-        self.wait_outside(&[point], out);
+        out.report_untracked(EXPORTED);
+        self.wait_external(&[point], out);
         let fence = self.new_fence(out);
-        self.hand_on(QueueId(0), &[point], &[], fence, out);
+        self.forward_semaphores(QueueId(0), &[point], &[], fence, out);
         out.step(Step::WaitFences(vec![fence]));
-        out.gone(Some(Gone::Fence(fence)));
+        out.destroyed(Some(Destroyed::Fence(fence)));
     }
 
-    fn import_semaphore(&mut self, info: Option<(vk::Semaphore, vk::SemaphoreImportFlags)>, out: &mut Out<'_>) {
+    fn import_semaphore(&mut self, info: Option<(vk::Semaphore, vk::SemaphoreImportFlags)>, out: &mut TrackerOutput<'_>) {
         let Some((semaphore, flags)) = info else { return };
         let Some(own) = self.semaphores.get(semaphore.0) else {
-            out.missing("a semaphore that nobody created");
+            out.report_untracked("a semaphore that nobody created");
             return;
         };
         let is_temporary = flags.0 & vk::SemaphoreImportFlags::TEMPORARY.0 != 0;
-        let known = self.externals.get(&own.id).is_some_and(|it| !it.is_temporary);
-        let external = External { is_temporary: is_temporary && !known, ..External::default() };
-        self.externals.insert(own.id, external);
+        let known = self.external_semaphores.get(&own.id).is_some_and(|it| !it.is_temporary);
+        let external = ExternalSemaphore { is_temporary: is_temporary && !known, ..ExternalSemaphore::default() };
+        self.external_semaphores.insert(own.id, external);
     }
 
     /// Before a wait: what others signal is signaled now, after all that came before.
-    pub(crate) fn wait_outside(&mut self, waits: &[Point], out: &mut Out<'_>) {
+    pub(crate) fn wait_external(&mut self, waits: &[Point], out: &mut TrackerOutput<'_>) {
         for point in waits {
-            let Some(own) = self.externals.get_mut(&point.semaphore) else { continue };
+            let Some(own) = self.external_semaphores.get_mut(&point.semaphore) else { continue };
             let is_known = match point.value {
                 None => std::mem::take(&mut own.is_signaled),
                 Some(value) => value <= own.value,
             };
             own.value = own.value.max(point.value.unwrap_or(0));
             if own.is_temporary {
-                self.externals.remove(&point.semaphore);
+                self.external_semaphores.remove(&point.semaphore);
             }
             if !is_known {
-                out.missing(FOREIGN_SEMAPHORE);
+                out.report_untracked(FOREIGN_SEMAPHORE);
                 out.step(Step::DeviceIdle);
                 out.step(Step::SignalSemaphore(*point));
             }
@@ -147,12 +147,12 @@ impl Device {
     }
 
     /// Signals of the device itself.
-    pub(crate) fn signal_outside(&mut self, signals: impl Iterator<Item = Point>) {
-        if self.externals.is_empty() {
+    pub(crate) fn signal_external(&mut self, signals: impl Iterator<Item = Point>) {
+        if self.external_semaphores.is_empty() {
             return;
         }
         for point in signals {
-            if let Some(own) = self.externals.get_mut(&point.semaphore) {
+            if let Some(own) = self.external_semaphores.get_mut(&point.semaphore) {
                 match point.value {
                     None => own.is_signaled = true,
                     Some(value) => own.value = own.value.max(value),
@@ -162,9 +162,9 @@ impl Device {
     }
 
     /// The host waited for fences, some of which others may signal.
-    pub(crate) fn wait_fences(&mut self, fences: Vec<FenceId>, out: &mut Out<'_>) {
-        if fences.iter().any(|it| self.foreign_fences.contains(it)) {
-            out.missing(FOREIGN_FENCE);
+    pub(crate) fn wait_fences(&mut self, fences: Vec<FenceId>, out: &mut TrackerOutput<'_>) {
+        if fences.iter().any(|it| self.imported_fences.contains(it)) {
+            out.report_untracked(FOREIGN_FENCE);
             out.step(Step::DeviceIdle);
         }
         out.step(Step::WaitFences(fences));
@@ -172,21 +172,21 @@ impl Device {
 
     /// A queue waits for semaphores and hands on what they gave it, with nothing of its own commands: a binding of
     /// sparse memory does just that, and one of nothing does nothing else.
-    pub(crate) fn hand_on(
+    pub(crate) fn forward_semaphores(
         &mut self,
         queue: QueueId,
         waits: &[Point],
         signals: &[Point],
         fence: FenceId,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let (waits, signals) = (waits.to_vec(), signals.to_vec());
         out.step(Step::BindSparse { queue, waits, binds: Vec::new(), signals, fence: Some(fence) });
     }
 
     /// A fence that the application does not know.
-    pub(crate) fn new_fence(&mut self, out: &mut Out<'_>) -> FenceId {
-        let id = FenceId(self.ids.fences.take());
+    pub(crate) fn new_fence(&mut self, out: &mut TrackerOutput<'_>) -> FenceId {
+        let id = FenceId(self.ids.fences.next_id());
         out.listener.fence(out.at, id, object(0));
         id
     }

@@ -47,7 +47,7 @@ pub(crate) fn plane_extent(format: Format, plane: usize, extent: [u32; 3]) -> [u
 
 /// The aspects of an image with a format; the color of one with planes is all of them.
 pub(crate) fn aspects(format: Format) -> u32 {
-    match kind(format) {
+    match attachment_kind(format) {
         AttachmentKind::Color => ImageAspectFlags::COLOR.0,
         AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
         AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
@@ -55,7 +55,7 @@ pub(crate) fn aspects(format: Format) -> u32 {
     }
 }
 
-pub(crate) fn kind(format: Format) -> AttachmentKind {
+pub(crate) fn attachment_kind(format: Format) -> AttachmentKind {
     match format {
         Format::D16_UNORM | Format::X8_D24_UNORM_PACK32 | Format::D32_SFLOAT => AttachmentKind::Depth,
         Format::S8_UINT => AttachmentKind::Stencil,
@@ -89,7 +89,7 @@ fn of_depth(format: Format) -> Format {
 }
 
 /// Which components of an image are written through a view of another format, and whether those are written as a whole.
-pub(crate) fn recast(view: Format, image: Format, mask: Components) -> (Components, Certainty) {
+pub(crate) fn cast_components(view: Format, image: Format, mask: Components) -> (Components, Certainty) {
     let (view, image) = (desc(view), desc(image));
     let own = view.map_or(Components::ALL.0, components);
     if mask.0 & own == own {
@@ -140,7 +140,7 @@ mod tests {
 
     /// What is written of an image with some components of a view.
     fn through(view: Format, image: Format, mask: u8) -> (u8, Certainty) {
-        let (components, certainty) = recast(view, image, Components(mask));
+        let (components, certainty) = cast_components(view, image, Components(mask));
         (components.0, certainty)
     }
 

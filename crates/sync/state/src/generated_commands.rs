@@ -11,19 +11,19 @@ use lavascope_abi::IndirectCommandsTokenTypeNV as TokenNv;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{Access, Certainty};
 
-use crate::bind::Kind;
-use crate::device::{Device, Event};
-use crate::draw::Draw;
+use crate::bind::BindPoint;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::draw::DrawParameters;
 use crate::launch::Launch;
-use crate::listener::Out;
-use crate::pipeline::Pipeline;
+use crate::listener::TrackerOutput;
+use crate::pipeline::TrackedPipeline;
 use crate::shader::Shader;
-use crate::usage::{COPY_WRITE, INDIRECT_READ, PREPROCESS_READ, PREPROCESS_WRITE, Usage};
+use crate::usage::{COPY_WRITE, INDIRECT_READ, PREPROCESS_READ, PREPROCESS_WRITE, StageAccess};
 
 /// What each sequence of generated commands does.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CommandsLayout {
-    action: Action,
+pub(crate) struct GeneratedCommandsLayout {
+    action: GeneratedAction,
     pushes: bool,
     /// Vertex bindings that memory names.
     vertices: Vec<u32>,
@@ -34,7 +34,7 @@ pub(crate) struct CommandsLayout {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Action {
+enum GeneratedAction {
     #[default]
     Unknown,
     Draw,
@@ -47,7 +47,7 @@ enum Action {
 /// What generated commands may choose from.
 #[derive(Clone, Debug)]
 pub(crate) enum ExecutionSet {
-    Pipelines(Vec<Option<Arc<Pipeline>>>),
+    Pipelines(Vec<Option<Arc<TrackedPipeline>>>),
     Shaders(Vec<Option<Shader>>),
 }
 
@@ -56,17 +56,17 @@ const CHOICES_MAX: u32 = 1 << 16;
 const COUNT: u64 = 4;
 const BUFFERS: &str = "buffers that generated commands name";
 
-impl Device {
-    pub(crate) fn generated_commands(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_generated_commands(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateIndirectCommandsLayoutEXT(it), Some(Outcome::CreateIndirectCommandsLayoutEXT(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_indirect_commands_layout()) {
-                    self.command_layouts.insert(handle.0, CommandsLayout::of(info));
+                    self.command_layouts.insert(handle.0, GeneratedCommandsLayout::of(info));
                 }
             }
             (Call::CreateIndirectCommandsLayoutNV(it), Some(Outcome::CreateIndirectCommandsLayoutNV(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_indirect_commands_layout()) {
-                    self.command_layouts_nv.insert(handle.0, CommandsLayout::of_nv(info));
+                    self.command_layouts_nv.insert(handle.0, GeneratedCommandsLayout::of_nv(info));
                 }
             }
             (Call::CreateIndirectExecutionSetEXT(it), Some(Outcome::CreateIndirectExecutionSetEXT(made))) => {
@@ -84,12 +84,12 @@ impl Device {
             (Call::DestroyIndirectExecutionSetEXT(it), None) => {
                 self.execution_sets.remove(it.indirect_execution_set.0);
             }
-            _ => return self.update_sets(event.call) || self.executions(event.call, out),
+            _ => return self.track_execution_set_updates(event.call) || self.track_generated_execution(event.call, out),
         }
         true
     }
 
-    fn update_sets(&mut self, call: &Call<'_>) -> bool {
+    fn track_execution_set_updates(&mut self, call: &Call<'_>) -> bool {
         match call {
             Call::UpdateIndirectExecutionSetPipelineEXT(it) => {
                 for write in it.p_execution_set_writes().iter().filter(|it| it.index < CHOICES_MAX) {
@@ -114,24 +114,24 @@ impl Device {
         true
     }
 
-    fn executions(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_generated_execution(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdPreprocessGeneratedCommandsEXT(it) => {
                 let Some(info) = it.p_generated_commands_info() else { return true };
-                let mut accesses = self.sequences(info, PREPROCESS_READ, out);
+                let mut accesses = self.sequence_reads(info, PREPROCESS_READ, out);
                 accesses.extend(self.address_access(
                     info.preprocess_address,
                     info.preprocess_size,
                     PREPROCESS_WRITE,
                     out,
                 ));
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdPreprocessGeneratedCommandsNV(it) => {
                 let Some(info) = it.p_generated_commands_info() else { return true };
-                let mut accesses = self.streams(info, PREPROCESS_READ, out);
-                accesses.extend(self.preprocessed_nv(info, PREPROCESS_WRITE, out));
-                self.act(it.command_buffer, accesses, out);
+                let mut accesses = self.stream_reads(info, PREPROCESS_READ, out);
+                accesses.extend(self.preprocess_access_nv(info, PREPROCESS_WRITE, out));
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdExecuteGeneratedCommandsEXT(it) => {
                 let Some(info) = it.p_generated_commands_info() else { return true };
@@ -144,7 +144,7 @@ impl Device {
             Call::CmdUpdatePipelineIndirectBufferNV(it) => {
                 let place = self.pipelines.get(it.pipeline.0).and_then(|it| it.indirect);
                 let write = place.and_then(|(at, size)| self.address_access(at, size, COPY_WRITE, out));
-                self.act(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(it.command_buffer, write.into_iter().collect(), out);
             }
             _ => return false,
         }
@@ -162,13 +162,13 @@ impl Device {
     }
 
     /// The parameters of all sequences, and their number.
-    fn sequences(&self, info: View<'_, vk::GeneratedCommandsInfoEXT>, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
+    fn sequence_reads(&self, info: View<'_, vk::GeneratedCommandsInfoEXT>, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let read = self.address_access(info.indirect_address, info.indirect_address_size, usage, out);
         let count = self.address_access(info.sequence_count_address, COUNT, usage, out);
         read.into_iter().chain(count).collect()
     }
 
-    fn streams(&self, info: View<'_, vk::GeneratedCommandsInfoNV>, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
+    fn stream_reads(&self, info: View<'_, vk::GeneratedCommandsInfoNV>, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let layout = self.command_layouts_nv.get(info.indirect_commands_layout.0);
         let count = u64::from(info.sequences_count);
         let mut found = Vec::new();
@@ -185,11 +185,11 @@ impl Device {
         found
     }
 
-    fn preprocessed_nv(
+    fn preprocess_access_nv(
         &self,
         info: View<'_, vk::GeneratedCommandsInfoNV>,
-        usage: Usage,
-        out: &mut Out<'_>,
+        usage: StageAccess,
+        out: &mut TrackerOutput<'_>,
     ) -> Option<Access> {
         let given = Some(info).filter(|it| it.preprocess_buffer.0 != 0)?;
         self.buffer_access(given.preprocess_buffer, given.preprocess_offset, given.preprocess_size, usage, out)
@@ -200,23 +200,23 @@ impl Device {
         buffer: vk::CommandBuffer,
         info: View<'_, vk::GeneratedCommandsInfoEXT>,
         is_preprocessed: bool,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let place = (info.preprocess_address, info.preprocess_size);
         let reads = if is_preprocessed {
             self.address_access(place.0, place.1, INDIRECT_READ, out).into_iter().collect()
         } else {
-            let mut found = self.sequences(info, INDIRECT_READ, out);
-            found.extend(self.address_access(place.0, place.1, PREPROCESS_WRITE, out).map(maybe));
+            let mut found = self.sequence_reads(info, INDIRECT_READ, out);
+            found.extend(self.address_access(place.0, place.1, PREPROCESS_WRITE, out).map(with_certainty_maybe));
             found
         };
         let Some(layout) = self.command_layouts.get(info.indirect_commands_layout.0).cloned() else {
-            out.missing("a layout that nobody created");
+            out.report_untracked("a layout that nobody created");
             return;
         };
         let set = layout.chooses_pipeline.then(|| self.execution_sets.get(info.indirect_execution_set.0).cloned());
-        let pipelines = set.flatten().map(|it| self.choices(it, buffer));
-        self.generate(buffer, &layout, pipelines, reads, out);
+        let pipelines = set.flatten().map(|it| self.candidate_pipelines(it, buffer));
+        self.record_generated(buffer, &layout, pipelines, reads, out);
     }
 
     fn execute_generated_nv(
@@ -224,81 +224,81 @@ impl Device {
         buffer: vk::CommandBuffer,
         info: View<'_, vk::GeneratedCommandsInfoNV>,
         is_preprocessed: bool,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let reads = if is_preprocessed {
-            self.preprocessed_nv(info, INDIRECT_READ, out).into_iter().collect()
+            self.preprocess_access_nv(info, INDIRECT_READ, out).into_iter().collect()
         } else {
-            let mut found = self.streams(info, INDIRECT_READ, out);
-            found.extend(self.preprocessed_nv(info, PREPROCESS_WRITE, out).map(maybe));
+            let mut found = self.stream_reads(info, INDIRECT_READ, out);
+            found.extend(self.preprocess_access_nv(info, PREPROCESS_WRITE, out).map(with_certainty_maybe));
             found
         };
         let Some(layout) = self.command_layouts_nv.get(info.indirect_commands_layout.0).cloned() else {
-            out.missing("a layout that nobody created");
+            out.report_untracked("a layout that nobody created");
             return;
         };
         let own = self.pipelines.get(info.pipeline.0).cloned();
-        let pipelines = own.map(|own| if layout.chooses_pipeline { own.with_groups() } else { vec![own] });
-        if layout.chooses_pipeline && layout.action == Action::Dispatch {
-            out.missing("pipelines that generated commands name");
+        let pipelines = own.map(|own| if layout.chooses_pipeline { own.bindable_pipelines() } else { vec![own] });
+        if layout.chooses_pipeline && layout.action == GeneratedAction::Dispatch {
+            out.report_untracked("pipelines that generated commands name");
         }
-        self.generate(buffer, &layout, pipelines, reads, out);
+        self.record_generated(buffer, &layout, pipelines, reads, out);
     }
 
     /// The pipelines of a set; one that shaders make together, of those that are bound.
-    fn choices(&self, set: ExecutionSet, buffer: vk::CommandBuffer) -> Vec<Arc<Pipeline>> {
+    fn candidate_pipelines(&self, set: ExecutionSet, buffer: vk::CommandBuffer) -> Vec<Arc<TrackedPipeline>> {
         match set {
             ExecutionSet::Pipelines(all) => all.into_iter().flatten().collect(),
             ExecutionSet::Shaders(all) => {
                 let own = self.command_buffers.get(buffer.0);
-                let bound = own.and_then(|it| it.state.point(Kind::Graphics).pipeline.clone());
+                let bound = own.and_then(|it| it.state.bind_point(BindPoint::Graphics).pipeline.clone());
                 let shaders = all.into_iter().flatten().collect();
-                vec![Arc::new(Pipeline { shaders, ..bound.as_deref().cloned().unwrap_or_default() })]
+                vec![Arc::new(TrackedPipeline { shaders, ..bound.as_deref().cloned().unwrap_or_default() })]
             }
         }
     }
 
     /// Records what generated commands do, with what is not known of the state taken away meanwhile.
-    fn generate(
+    fn record_generated(
         &mut self,
         buffer: vk::CommandBuffer,
-        layout: &CommandsLayout,
-        pipelines: Option<Vec<Arc<Pipeline>>>,
+        layout: &GeneratedCommandsLayout,
+        pipelines: Option<Vec<Arc<TrackedPipeline>>>,
         reads: Vec<Access>,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
-        let Some(own) = self.recording(buffer) else { return };
-        let kept = (own.state.pushed.clone(), own.state.vertices.clone(), own.state.indices.clone());
+        let Some(own) = self.command_buffer_mut(buffer) else { return };
+        let kept = (own.state.push_constants.clone(), own.state.vertices.clone(), own.state.indices.clone());
         if layout.pushes {
-            own.state.pushed = Default::default();
+            own.state.push_constants = Default::default();
         }
         own.state.vertices.retain(|it, _| !layout.vertices.contains(it));
         if layout.has_indices {
             own.state.indices = None;
         }
         if layout.has_indices || !layout.vertices.is_empty() {
-            out.missing(BUFFERS);
+            out.report_untracked(BUFFERS);
         }
         match layout.action {
-            Action::Unknown => {
-                out.missing("what generated commands do");
-                self.act(buffer, reads, out);
+            GeneratedAction::Unknown => {
+                out.report_untracked("what generated commands do");
+                self.record_action(buffer, reads, out);
             }
-            Action::Draw => self.draw_by(buffer, &Draw::indirect(reads), pipelines, out),
-            Action::DrawIndexed => self.draw_by(buffer, &Draw::indexed_indirect(reads), pipelines, out),
-            Action::DrawMesh => self.draw_by(buffer, &Draw::mesh(reads), pipelines, out),
-            Action::Dispatch => self.run_by(buffer, Kind::Compute, reads, &Launch::Unknown, pipelines, out),
-            Action::TraceRays => self.run_by(buffer, Kind::RayTracing, reads, &Launch::Unknown, pipelines, out),
+            GeneratedAction::Draw => self.record_draw_with(buffer, &DrawParameters::indirect(reads), pipelines, out),
+            GeneratedAction::DrawIndexed => self.record_draw_with(buffer, &DrawParameters::indexed_indirect(reads), pipelines, out),
+            GeneratedAction::DrawMesh => self.record_draw_with(buffer, &DrawParameters::mesh(reads), pipelines, out),
+            GeneratedAction::Dispatch => self.record_launch_with(buffer, BindPoint::Compute, reads, &Launch::Unknown, pipelines, out),
+            GeneratedAction::TraceRays => self.record_launch_with(buffer, BindPoint::RayTracing, reads, &Launch::Unknown, pipelines, out),
         }
-        if let Some(own) = self.recording(buffer) {
-            (own.state.pushed, own.state.vertices, own.state.indices) = kept;
+        if let Some(own) = self.command_buffer_mut(buffer) {
+            (own.state.push_constants, own.state.vertices, own.state.indices) = kept;
         }
     }
 }
 
-impl CommandsLayout {
-    fn of(info: View<'_, vk::IndirectCommandsLayoutCreateInfoEXT>) -> CommandsLayout {
-        let mut layout = CommandsLayout::default();
+impl GeneratedCommandsLayout {
+    fn of(info: View<'_, vk::IndirectCommandsLayoutCreateInfoEXT>) -> GeneratedCommandsLayout {
+        let mut layout = GeneratedCommandsLayout::default();
         for it in info.p_tokens().iter() {
             match it.type_ {
                 Token::EXECUTION_SET_EXT => layout.chooses_pipeline = true,
@@ -309,32 +309,32 @@ impl CommandsLayout {
                     let unit = it.inner(&it.get().data).p_vertex_buffer().map(|it| it.vertex_binding_unit);
                     layout.vertices.extend(unit);
                 }
-                Token::DRAW_EXT | Token::DRAW_COUNT_EXT => layout.action = Action::Draw,
-                Token::DRAW_INDEXED_EXT | Token::DRAW_INDEXED_COUNT_EXT => layout.action = Action::DrawIndexed,
-                Token::DISPATCH_EXT => layout.action = Action::Dispatch,
+                Token::DRAW_EXT | Token::DRAW_COUNT_EXT => layout.action = GeneratedAction::Draw,
+                Token::DRAW_INDEXED_EXT | Token::DRAW_INDEXED_COUNT_EXT => layout.action = GeneratedAction::DrawIndexed,
+                Token::DISPATCH_EXT => layout.action = GeneratedAction::Dispatch,
                 Token::DRAW_MESH_TASKS_EXT
                 | Token::DRAW_MESH_TASKS_COUNT_EXT
                 | Token::DRAW_MESH_TASKS_NV_EXT
-                | Token::DRAW_MESH_TASKS_COUNT_NV_EXT => layout.action = Action::DrawMesh,
-                Token::TRACE_RAYS2_EXT => layout.action = Action::TraceRays,
+                | Token::DRAW_MESH_TASKS_COUNT_NV_EXT => layout.action = GeneratedAction::DrawMesh,
+                Token::TRACE_RAYS2_EXT => layout.action = GeneratedAction::TraceRays,
                 _ => {}
             }
         }
         layout
     }
 
-    fn of_nv(info: View<'_, vk::IndirectCommandsLayoutCreateInfoNV>) -> CommandsLayout {
-        let mut layout = CommandsLayout { strides: info.p_stream_strides().to_vec(), ..CommandsLayout::default() };
+    fn of_nv(info: View<'_, vk::IndirectCommandsLayoutCreateInfoNV>) -> GeneratedCommandsLayout {
+        let mut layout = GeneratedCommandsLayout { strides: info.p_stream_strides().to_vec(), ..GeneratedCommandsLayout::default() };
         for it in info.p_tokens().iter() {
             match it.token_type {
                 TokenNv::SHADER_GROUP_NV | TokenNv::PIPELINE_NV => layout.chooses_pipeline = true,
                 TokenNv::PUSH_CONSTANT_NV | TokenNv::PUSH_DATA_NV => layout.pushes = true,
                 TokenNv::INDEX_BUFFER_NV => layout.has_indices = true,
                 TokenNv::VERTEX_BUFFER_NV => layout.vertices.push(it.vertex_binding_unit),
-                TokenNv::DRAW_NV => layout.action = Action::Draw,
-                TokenNv::DRAW_INDEXED_NV => layout.action = Action::DrawIndexed,
-                TokenNv::DRAW_TASKS_NV | TokenNv::DRAW_MESH_TASKS_NV => layout.action = Action::DrawMesh,
-                TokenNv::DISPATCH_NV => layout.action = Action::Dispatch,
+                TokenNv::DRAW_NV => layout.action = GeneratedAction::Draw,
+                TokenNv::DRAW_INDEXED_NV => layout.action = GeneratedAction::DrawIndexed,
+                TokenNv::DRAW_TASKS_NV | TokenNv::DRAW_MESH_TASKS_NV => layout.action = GeneratedAction::DrawMesh,
+                TokenNv::DISPATCH_NV => layout.action = GeneratedAction::Dispatch,
                 _ => {}
             }
         }
@@ -351,6 +351,6 @@ fn put<T>(all: &mut Vec<Option<T>>, index: u32, value: Option<T>) {
 }
 
 /// The driver may use it, or may not.
-fn maybe(it: Access) -> Access {
+fn with_certainty_maybe(it: Access) -> Access {
     Access { certainty: Certainty::Maybe, ..it }
 }

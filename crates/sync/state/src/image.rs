@@ -9,14 +9,14 @@ use lavascope_sync_ir::{
     self as program, Access, Area, Binding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
 
-use crate::attachment::Recast;
-use crate::device::{Device, Event};
+use crate::attachment::FormatCast;
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
-use crate::listener::Out;
+use crate::listener::TrackerOutput;
 use crate::region;
-use crate::usage::Usage;
+use crate::usage::StageAccess;
 
-pub(crate) struct Buffer {
+pub(crate) struct TrackedBuffer {
     pub(crate) size: u64,
     /// `VkBufferUsageFlags2`.
     pub(crate) usage: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Buffer {
 }
 
 /// What of a buffer every access needs.
-pub(crate) struct BufferPart {
+pub(crate) struct BufferExtent {
     resource: ResourceId,
     size: u64,
 }
 
-pub(crate) struct Image {
+pub(crate) struct TrackedImage {
     pub(crate) info: program::Image,
     pub(crate) aspects: u32,
     pub(crate) ty: vk::ImageType,
@@ -64,7 +64,7 @@ pub(crate) struct ImageView {
     pub(crate) aspects: u32,
     /// A view of single slices of an image with three dimensions.
     pub(crate) has_slices: bool,
-    pub(crate) recast: Option<Recast>,
+    pub(crate) format_cast: Option<FormatCast>,
     /// Its texels are blocks of the image.
     pub(crate) is_of_blocks: bool,
 }
@@ -82,14 +82,14 @@ pub(crate) const SIZE_MAX: u64 = 1 << 44;
 const TOO_LARGE: &str = "a resource that is larger than any device has";
 
 /// Whether a device could have made such an image.
-pub(crate) fn is_sane(image: &program::Image) -> bool {
+pub(crate) fn is_plausible_image(image: &program::Image) -> bool {
     let counts = [image.layers.max(1), image.extent[0], image.extent[1], image.extent[2]];
     let texels = counts.into_iter().try_fold(1_u64, |all, it| all.checked_mul(u64::from(it)));
     image.mips <= 32 && texels.is_some_and(|it| it <= SIZE_MAX >> 6)
 }
 
-impl Device {
-    pub(crate) fn images(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_resources(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateBuffer(it), Some(Outcome::CreateBuffer(made))) => {
                 if let (Some(info), Some(buffer)) = (it.p_create_info(), made.p_buffer()) {
@@ -108,7 +108,7 @@ impl Device {
             }
             (Call::CreateBufferView(it), Some(Outcome::CreateBufferView(made))) => {
                 if let (Some(info), Some(view)) = (it.p_create_info(), made.p_view()) {
-                    let made = self.buffer_part(info.buffer, info.offset, info.range);
+                    let made = self.buffer_range(info.buffer, info.offset, info.range);
                     if let Some((resource, bytes)) = made {
                         let texel = format::desc(info.format).and_then(|it| u16::try_from(it.block_size).ok());
                         self.buffer_views.insert(view.0, BufferView { resource, bytes, texel });
@@ -124,12 +124,12 @@ impl Device {
         true
     }
 
-    fn create_buffer(&mut self, info: View<'_, vk::BufferCreateInfo>, handle: u64, out: &mut Out<'_>) {
+    fn create_buffer(&mut self, info: View<'_, vk::BufferCreateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
         if info.size > SIZE_MAX {
-            out.missing(TOO_LARGE);
+            out.report_untracked(TOO_LARGE);
             return;
         }
-        let mut buffer = Buffer {
+        let mut buffer = TrackedBuffer {
             size: info.size,
             usage: usage_of(info),
             is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
@@ -140,16 +140,16 @@ impl Device {
         };
         // What is sparse is there before it has memory.
         if buffer.is_sparse {
-            let resource = self.add_resource(handle, &buffer.with(None), out);
+            let resource = self.add_resource(handle, &buffer.to_resource(None), out);
             buffer.resource = Some(resource);
-            self.buffer_parts.insert(handle, BufferPart { resource, size: buffer.size });
+            self.buffer_extents.insert(handle, BufferExtent { resource, size: buffer.size });
         }
         self.buffers.insert(handle, buffer);
     }
 
-    fn create_image(&mut self, info: View<'_, vk::ImageCreateInfo>, handle: u64, out: &mut Out<'_>) {
+    fn create_image(&mut self, info: View<'_, vk::ImageCreateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
         let has = |flag: vk::ImageCreateFlags| info.flags.0 & flag.0 != 0;
-        let mut image = Image {
+        let mut image = TrackedImage {
             info: program::Image {
                 format: info.format,
                 extent: region::extent_of(info.extent).map(|it| it.max(1)),
@@ -171,30 +171,30 @@ impl Device {
             layouts: Vec::new(),
             is_used: Cell::new(false),
         };
-        if !is_sane(&image.info) {
-            out.missing(TOO_LARGE);
+        if !is_plausible_image(&image.info) {
+            out.report_untracked(TOO_LARGE);
             return;
         }
         if image.is_sparse {
-            image.resource = Some(self.add_resource(handle, &image.with(None), out));
+            image.resource = Some(self.add_resource(handle, &image.to_resource(None), out));
         }
         self.images.insert(handle, image);
     }
 
-    fn create_image_view(&mut self, info: View<'_, vk::ImageViewCreateInfo>, handle: u64, out: &mut Out<'_>) {
+    fn create_image_view(&mut self, info: View<'_, vk::ImageViewCreateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
         let Some(image) = self.images.get(info.image.0) else { return };
         let Some(resource) = image.resource else {
-            out.missing("a view of an image whose memory is not known");
+            out.report_untracked("a view of an image whose memory is not known");
             return;
         };
         image.is_used.set(true);
-        let mut region = image.range(info.inner(&info.get().subresource_range).get());
+        let mut region = image.subresource_region(info.inner(&info.get().subresource_range).get());
         let is_sliced = [vk::ImageViewType::_2D, vk::ImageViewType::_2D_ARRAY].contains(&info.view_type);
         let has_slices = image.ty == vk::ImageType::_3D && is_sliced;
         if has_slices {
             let range = &info.subresource_range;
             let extent = image.info.extent_of_mip(range.base_mip_level);
-            let slices = region::part(range.base_array_layer, range.layer_count, extent[2]);
+            let slices = region::clamped_range(range.base_array_layer, range.layer_count, extent[2]);
             let part = [extent[0], extent[1], slices.end - slices.start];
             region.layers = 0..1;
             region.area = Some(Area { offset: [0, 0, slices.start], extent: part });
@@ -202,40 +202,40 @@ impl Device {
         let is_color = image.aspects == vk::ImageAspectFlags::COLOR.0;
         let aspects = if is_color { region.aspects } else { image.aspects };
         let is_of_blocks = format::has_blocks_as_texels(info.format, image.info.format);
-        let recast = image.recast(info.format);
-        let view = ImageView { resource, region, aspects, has_slices, recast, is_of_blocks };
+        let recast = image.format_cast(info.format);
+        let view = ImageView { resource, region, aspects, has_slices, format_cast: recast, is_of_blocks };
         self.image_views.insert(handle, view);
     }
 
-    fn destroy_buffer(&mut self, handle: u64, out: &mut Out<'_>) {
+    fn destroy_buffer(&mut self, handle: u64, out: &mut TrackerOutput<'_>) {
         let Some(buffer) = self.buffers.remove(handle) else { return };
-        self.buffer_parts.remove(handle);
+        self.buffer_extents.remove(handle);
         if let Some(address) = buffer.address {
-            self.addresses.remove(&address);
+            self.buffer_addresses.remove(&address);
         }
         self.destroy_bound(handle, buffer.resource, buffer.memory, out);
     }
 
-    fn destroy_image(&mut self, handle: u64, out: &mut Out<'_>) {
+    fn destroy_image(&mut self, handle: u64, out: &mut TrackerOutput<'_>) {
         let Some(image) = self.images.remove(handle) else { return };
         self.destroy_bound(handle, image.resource, image.memory, out);
     }
 
     /// The resource and the bytes of a part of a buffer.
-    pub(crate) fn buffer_part(&self, buffer: vk::Buffer, offset: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
-        let part = self.buffer_parts.get(buffer.0)?;
-        Some((part.resource, region::bytes(offset, size, part.size)))
+    pub(crate) fn buffer_range(&self, buffer: vk::Buffer, offset: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
+        let part = self.buffer_extents.get(buffer.0)?;
+        Some((part.resource, region::clamped_bytes(offset, size, part.size)))
     }
 
     /// A buffer has memory.
     pub(crate) fn set_buffer_memory(&mut self, handle: u64, resource: ResourceId, memory: u64) {
         let Some(buffer) = self.buffers.get_mut(handle) else { return };
         (buffer.resource, buffer.memory) = (Some(resource), memory);
-        self.buffer_parts.insert(handle, BufferPart { resource, size: buffer.size });
+        self.buffer_extents.insert(handle, BufferExtent { resource, size: buffer.size });
     }
 
     /// An image with its resource.
-    pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
+    pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &TrackedImage)> {
         let image = self.images.get(image.0)?;
         image.is_used.set(true);
         Some((image.resource?, image))
@@ -250,8 +250,8 @@ fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
 
 impl ImageView {
     /// A read of something in it, which the device decides.
-    pub(crate) fn read(&self, usage: Usage) -> Access {
-        let access = usage.on(self.resource, Region::Image(self.region.clone()));
+    pub(crate) fn read(&self, usage: StageAccess) -> Access {
+        let access = usage.access_to(self.resource, Region::Image(self.region.clone()));
         Access { certainty: Certainty::Somewhere, ..access }
     }
 }
@@ -280,29 +280,29 @@ fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
     }
 }
 
-impl Buffer {
+impl TrackedBuffer {
     /// What it is, with its memory.
-    pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
+    pub(crate) fn to_resource(&self, binding: Option<Binding>) -> Resource {
         let resource = Resource::new(ResourceKind::Buffer { size: self.size }, binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }
 }
 
-impl Image {
+impl TrackedImage {
     /// What it is, with its memory.
-    pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
+    pub(crate) fn to_resource(&self, binding: Option<Binding>) -> Resource {
         let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }
 
     /// How components of a view are found in it, where they are not its own.
-    fn recast(&self, view: vk::Format) -> Option<Recast> {
+    fn format_cast(&self, view: vk::Format) -> Option<FormatCast> {
         let image = self.info.format;
         // Bytes, and texels of planes, are known as a whole.
         let has_components = self.info.tiling == Tiling::Optimal && format::plane_count(image) == 1;
         match has_components {
-            true => (view != image).then_some(Recast { view, image }),
-            false => Some(Recast { view, image: vk::Format::UNDEFINED }),
+            true => (view != image).then_some(FormatCast { view, image }),
+            false => Some(FormatCast { view, image: vk::Format::UNDEFINED }),
         }
     }
 }

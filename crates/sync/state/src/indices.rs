@@ -8,25 +8,25 @@ use std::ops::Range;
 use lavascope_abi as vk;
 use lavascope_sync_ir::{Access, Certainty, Point, ResourceId};
 
-use crate::device::Device;
-use crate::vertex::{BoundIndices, Elements, Taken};
+use crate::device::TrackedDevice;
+use crate::vertex::{BoundIndexBuffer, VertexFetch, FetchedElements};
 
 /// The vertices of a draw, by their indices.
 #[derive(Clone, Debug)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexedVertices {
     buffer: u64,
     /// Of the indices, in the buffer.
     bytes: Range<u64>,
     /// Bytes of an index.
     size: usize,
     vertex_offset: i32,
-    read: Vec<Elements>,
+    read: Vec<VertexFetch>,
     pub(crate) certainty: Certainty,
 }
 
 /// What is told of the writes of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum HostWrites {
+pub(crate) enum HostWriteCoverage {
     #[default]
     None,
     /// All to some memories, which are told of before anything in them is submitted; nothing of others.
@@ -74,13 +74,13 @@ const UPDATES_MAX: usize = 1 << 18;
 
 /// What a command buffer put into index buffers by `vkCmdUpdateBuffer`, as far as nothing can have changed it since.
 #[derive(Debug, Default)]
-pub(crate) struct Updates {
-    all: Vec<Update>,
+pub(crate) struct IndexBufferUpdates {
+    all: Vec<IndexBufferUpdate>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Update {
+struct IndexBufferUpdate {
     /// The place of the command.
     index: u32,
     resource: ResourceId,
@@ -89,8 +89,8 @@ struct Update {
     bytes: Vec<u8>,
 }
 
-impl Updates {
-    fn add(&mut self, update: Update) {
+impl IndexBufferUpdates {
+    fn add(&mut self, update: IndexBufferUpdate) {
         if self.bytes + update.bytes.len() <= UPDATES_MAX {
             self.bytes += update.bytes.len();
             self.all.push(update);
@@ -98,25 +98,25 @@ impl Updates {
     }
 
     /// Commands from this place on are as if they had not been.
-    pub(crate) fn take_back(&mut self, index: u32) {
+    pub(crate) fn cancel_from(&mut self, index: u32) {
         self.all.retain(|it| it.index < index);
     }
 
     /// A command makes these accesses.
     #[inline]
-    pub(crate) fn pass(&mut self, accesses: &[Access]) {
+    pub(crate) fn invalidate_written(&mut self, accesses: &[Access]) {
         if !self.all.is_empty() {
-            accesses.iter().filter(|it| is_write(it.access)).for_each(|it| self.forget(it.resource));
+            accesses.iter().filter(|it| is_write(it.access)).for_each(|it| self.remove_resource(it.resource));
         }
     }
 
-    fn forget(&mut self, resource: ResourceId) {
+    fn remove_resource(&mut self, resource: ResourceId) {
         self.all.retain(|it| it.resource != resource);
     }
 
     /// Others may write while the command buffer waits.
     pub(crate) fn clear(&mut self) {
-        *self = Updates::default();
+        *self = IndexBufferUpdates::default();
     }
 
     fn read(&self, resource: ResourceId, bytes: &Range<u64>) -> Option<&[u8]> {
@@ -127,54 +127,54 @@ impl Updates {
     }
 }
 
-impl Device {
+impl TrackedDevice {
     /// A command buffer updates a buffer.
-    pub(crate) fn note_update(&mut self, buffer: vk::CommandBuffer, to: u64, first: u64, bytes: &[u8]) {
+    pub(crate) fn record_index_update(&mut self, buffer: vk::CommandBuffer, to: u64, first: u64, bytes: &[u8]) {
         let Some(target) = self.buffers.get(to).filter(|it| it.usage & INDEX_BUFFER != 0) else { return };
         let (Some(resource), memory) = (target.resource, target.memory) else { return };
         // By another name it could be written unseen.
-        if self.memories.get(memory).is_some_and(|it| it.is_alone(resource))
+        if self.memories.get(memory).is_some_and(|it| it.is_unaliased(resource))
             && let Some(own) = self.command_buffers.get_mut(buffer.0)
         {
             let index = own.count.saturating_sub(1);
-            own.state.updates.add(Update { index, resource, first, bytes: bytes.to_vec() });
+            own.state.index_updates.add(IndexBufferUpdate { index, resource, first, bytes: bytes.to_vec() });
         }
     }
 
     /// The vertices of a draw whose indices the same command buffer put where they are.
-    pub(crate) fn updated(
+    pub(crate) fn vertices_from_updates(
         &self,
-        updates: &Updates,
-        bound: &BoundIndices,
-        indices: &Taken,
+        updates: &IndexBufferUpdates,
+        bound: &BoundIndexBuffer,
+        indices: &FetchedElements,
         vertex_offset: Option<i32>,
-    ) -> Option<Taken> {
-        let (vertex_offset, part) = (vertex_offset?, indices.known().filter(|_| !updates.all.is_empty())?);
+    ) -> Option<FetchedElements> {
+        let (vertex_offset, part) = (vertex_offset?, indices.single_range().filter(|_| !updates.all.is_empty())?);
         let buffer = self.buffers.get(bound.buffer)?;
-        let is_alone = self.memories.get(buffer.memory)?.is_alone(bound.resource);
+        let is_alone = self.memories.get(buffer.memory)?.is_unaliased(bound.resource);
         let at = |index: u64| Some(bound.bytes.start.saturating_add(index.checked_mul(bound.size)?));
         let bytes = updates.read(bound.resource, &(at(part.start)?..at(part.end)?)).filter(|_| is_alone)?;
-        Some(vertices(bytes, bound.size as usize, vertex_offset))
+        Some(vertices_from_indices(bytes, bound.size as usize, vertex_offset))
     }
 
     /// The vertices of a draw whose indices will be known; none where they will not.
-    pub(crate) fn indexed(
+    pub(crate) fn host_indexed_vertices(
         &self,
-        bound: &BoundIndices,
-        indices: &Taken,
+        bound: &BoundIndexBuffer,
+        indices: &FetchedElements,
         vertex_offset: Option<i32>,
-        read: impl Iterator<Item = Elements>,
-    ) -> Option<Indexed> {
-        let (vertex_offset, part) = (vertex_offset?, indices.known()?);
-        let buffer = self.buffers.get(bound.buffer).filter(|_| self.hears_host_writes != HostWrites::None)?;
+        read: impl Iterator<Item = VertexFetch>,
+    ) -> Option<IndexedVertices> {
+        let (vertex_offset, part) = (vertex_offset?, indices.single_range()?);
+        let buffer = self.buffers.get(bound.buffer).filter(|_| self.host_write_coverage != HostWriteCoverage::None)?;
         let memory = self.memories.get(buffer.memory)?;
-        let is_told = self.hears_host_writes == HostWrites::All || memory.is_told();
+        let is_told = self.host_write_coverage == HostWriteCoverage::All || memory.has_reported_contents();
         let is_filled = is_told && memory.is_filled_by_host(buffer.resource?);
         let at = |index: u64| Some(bound.bytes.start.saturating_add(index.checked_mul(bound.size)?));
         let bytes = at(part.start)?..at(part.end)?;
         let is_inside = bytes.end <= bound.bytes.end && part.end - part.start <= INDICES_MAX;
-        let read: Vec<Elements> = read.collect();
-        (is_filled && is_inside && !read.is_empty()).then_some(Indexed {
+        let read: Vec<VertexFetch> = read.collect();
+        (is_filled && is_inside && !read.is_empty()).then_some(IndexedVertices {
             buffer: bound.buffer,
             bytes,
             size: bound.size as usize,
@@ -185,21 +185,21 @@ impl Device {
     }
 
     /// Adds what is read of the vertices that the indices are about now.
-    pub(crate) fn add_indexed(&self, it: &Indexed, found: &mut Vec<Access>) {
-        let (known, taken) = (found.len(), self.vertices_of(it).unwrap_or(Taken::Any));
+    pub(crate) fn add_indexed(&self, it: &IndexedVertices, found: &mut Vec<Access>) {
+        let (known, taken) = (found.len(), self.fetched_vertices(it).unwrap_or(FetchedElements::Unknown));
         it.read.iter().for_each(|it| it.add_accesses(&taken, found));
         for access in &mut found[known..] {
             access.certainty = access.certainty.max(it.certainty);
         }
     }
 
-    fn vertices_of(&self, it: &Indexed) -> Option<Taken> {
-        if self.waits_for_host.is_possible() || self.hears_host_writes == HostWrites::None {
+    fn fetched_vertices(&self, it: &IndexedVertices) -> Option<FetchedElements> {
+        if self.waits_for_host.is_possible() || self.host_write_coverage == HostWriteCoverage::None {
             return None;
         }
         let buffer = self.buffers.get(it.buffer)?;
         let indices = self.memories.get(buffer.memory)?.host_bytes(buffer.resource?, it.bytes.clone())?;
-        Some(vertices(&indices, it.size, it.vertex_offset))
+        Some(vertices_from_indices(&indices, it.size, it.vertex_offset))
     }
 }
 
@@ -220,12 +220,12 @@ fn is_write(access: u64) -> bool {
 
 /// The vertices that indices of some bytes each are about. The largest index is taken for the one that begins another
 /// primitive.
-fn vertices(indices: &[u8], size: usize, vertex_offset: i32) -> Taken {
+fn vertices_from_indices(indices: &[u8], size: usize, vertex_offset: i32) -> FetchedElements {
     let number = |it: &[u8]| it.iter().rev().fold(0_i64, |all, byte| all << 8 | i64::from(*byte));
     let restart = (1_i64 << (8 * size)) - 1;
     let all = indices.chunks_exact(size).map(number).filter(|it| *it != restart);
     let all = all.filter_map(|it| u32::try_from(it + i64::from(vertex_offset)).ok());
-    Taken::of_many(all.map(|it| (it, 1)))
+    FetchedElements::from_ranges(all.map(|it| (it, 1)))
 }
 
 #[cfg(test)]
@@ -236,15 +236,15 @@ mod tests {
     fn vertices_follow_from_indices() {
         let of = |indices: &[u16], offset| {
             let bytes: Vec<u8> = indices.iter().flat_map(|it| it.to_le_bytes()).collect();
-            vertices(&bytes, 2, offset)
+            vertices_from_indices(&bytes, 2, offset)
         };
-        assert_eq!(of(&[2, 1, 0, 1, 2, 3], 0), Taken::Part(0..4));
-        assert_eq!(of(&[0, 9, 0xffff, 1], 10), Taken::Parts(vec![10..12, 19..20]));
-        assert_eq!(of(&[3, 5], -4), Taken::Part(1..2), "before the first there is none");
-        assert_eq!(of(&[0xffff; 3], 0), Taken::Part(0..0));
+        assert_eq!(of(&[2, 1, 0, 1, 2, 3], 0), FetchedElements::Single(0..4));
+        assert_eq!(of(&[0, 9, 0xffff, 1], 10), FetchedElements::Multiple(vec![10..12, 19..20]));
+        assert_eq!(of(&[3, 5], -4), FetchedElements::Single(1..2), "before the first there is none");
+        assert_eq!(of(&[0xffff; 3], 0), FetchedElements::Single(0..0));
         let far: Vec<u16> = (0..100).map(|it| it * 2).collect();
-        assert_eq!(of(&far, 0), Taken::Within(0..199));
-        assert_eq!(vertices(&[7, 255, 6], 1, 0), Taken::Part(6..8));
-        assert_eq!(vertices(&[1, 0, 0, 0, 255, 255, 255, 255], 4, 0), Taken::Part(1..2));
+        assert_eq!(of(&far, 0), FetchedElements::Within(0..199));
+        assert_eq!(vertices_from_indices(&[7, 255, 6], 1, 0), FetchedElements::Single(6..8));
+        assert_eq!(vertices_from_indices(&[1, 0, 0, 0, 255, 255, 255, 255], 4, 0), FetchedElements::Single(1..2));
     }
 }

@@ -6,12 +6,12 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, View};
 use lavascope_sync_ir::{Access, Certainty, Region};
 
-use crate::bind::Kind;
-use crate::device::{Device, Event};
+use crate::bind::BindPoint;
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::launch::Launch;
-use crate::listener::Out;
-use crate::pipeline::Pipeline;
-use crate::region::Texels;
+use crate::listener::TrackerOutput;
+use crate::pipeline::TrackedPipeline;
+use crate::region::TexelBox;
 use crate::shader::Shader;
 use crate::usage::{
     CONVERT_READ, CONVERT_WRITE, COPY_INDIRECT_READ, COPY_WRITE, DECOMPRESS_READ, DECOMPRESS_WRITE, GRAPH_WRITE,
@@ -28,8 +28,8 @@ const GRAPH_COUNT: u64 = 24;
 
 const COPIED: &str = "memory that parameters in memory name";
 
-impl Device {
-    pub(crate) fn indirect_commands(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_indirect_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
             Call::CmdCopyMemoryIndirectKHR(it) => {
                 let Some(info) = it.p_copy_memory_indirect_info() else { return true };
@@ -44,54 +44,54 @@ impl Device {
                 let Some(info) = it.p_copy_memory_to_image_indirect_info() else { return true };
                 let range = &info.get().copy_address_range;
                 let parts = info.p_image_subresources().iter().map(|it| *it.get()).collect::<Vec<_>>();
-                let accesses = self.to_image_indirect([range.address, range.stride], info.dst_image, &parts, out);
-                self.act(it.command_buffer, accesses, out);
+                let accesses = self.copy_to_image_indirect([range.address, range.stride], info.dst_image, &parts, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdCopyMemoryToImageIndirectNV(it) => {
                 let parts = it.p_image_subresources().iter().map(|it| *it.get()).collect::<Vec<_>>();
                 let places = [it.copy_buffer_address, u64::from(it.stride)];
-                let accesses = self.to_image_indirect(places, it.dst_image, &parts, out);
-                self.act(it.command_buffer, accesses, out);
+                let accesses = self.copy_to_image_indirect(places, it.dst_image, &parts, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdConvertCooperativeVectorMatrixNV(it) => {
-                let accesses = it.p_infos().iter().flat_map(|it| self.converted(it, out)).collect();
-                self.act(it.command_buffer, accesses, out);
+                let accesses = it.p_infos().iter().flat_map(|it| self.conversion_accesses(it, out)).collect();
+                self.record_action(it.command_buffer, accesses, out);
             }
-            _ => return self.decompression(event.call, out) || self.graphs(event.call, out),
+            _ => return self.track_decompression(event.call, out) || self.track_execution_graphs(event.call, out),
         }
         true
     }
 
-    fn decompression(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_decompression(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdDecompressMemoryEXT(it) => {
                 let mut accesses = Vec::new();
                 for it in it.p_decompress_memory_info_ext().iter().flat_map(|it| it.p_regions().iter()) {
                     let sizes = [it.compressed_size, it.decompressed_size];
-                    accesses.extend(self.decompressed([it.src_address, it.dst_address], sizes, out));
+                    accesses.extend(self.decompression_accesses([it.src_address, it.dst_address], sizes, out));
                 }
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdDecompressMemoryNV(it) => {
                 let mut accesses = Vec::new();
                 for it in it.p_decompress_memory_regions().iter() {
                     let sizes = [it.compressed_size, it.decompressed_size];
-                    accesses.extend(self.decompressed([it.src_address, it.dst_address], sizes, out));
+                    accesses.extend(self.decompression_accesses([it.src_address, it.dst_address], sizes, out));
                 }
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdDecompressMemoryIndirectCountEXT(it) => {
-                out.missing(COPIED);
+                out.report_untracked(COPIED);
                 let places = [it.indirect_commands_address, u64::from(it.stride)];
-                let reads = self.strided(places, it.max_decompression_count, DECOMPRESS, INDIRECT_READ, out);
+                let reads = self.strided_accesses(places, it.max_decompression_count, DECOMPRESS, INDIRECT_READ, out);
                 let count = self.address_access(it.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
-                self.act(it.command_buffer, reads.into_iter().map(maybe).chain(count).collect(), out);
+                self.record_action(it.command_buffer, reads.into_iter().map(with_certainty_maybe).chain(count).collect(), out);
             }
             Call::CmdDecompressMemoryIndirectCountNV(it) => {
-                out.missing(COPIED);
+                out.report_untracked(COPIED);
                 let read = self.address_access(it.indirect_commands_address, DECOMPRESS_NV, INDIRECT_READ, out);
                 let count = self.address_access(it.indirect_commands_count_address, COUNT, INDIRECT_READ, out);
-                self.act(it.command_buffer, read.map(maybe).into_iter().chain(count).collect(), out);
+                self.record_action(it.command_buffer, read.map(with_certainty_maybe).into_iter().chain(count).collect(), out);
             }
             _ => return false,
         }
@@ -99,11 +99,11 @@ impl Device {
     }
 
     /// Execution graphs: which of their nodes run, and how often, they decide themselves.
-    fn graphs(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_execution_graphs(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, scratch, count) = match call {
             Call::CmdInitializeGraphScratchMemoryAMDX(it) => {
                 let write = self.address_access(it.scratch, it.scratch_size, GRAPH_WRITE, out);
-                self.act(it.command_buffer, write.into_iter().collect(), out);
+                self.record_action(it.command_buffer, write.into_iter().collect(), out);
                 return true;
             }
             Call::CmdDispatchGraphAMDX(it) => (it.command_buffer, [it.scratch, it.scratch_size], None),
@@ -114,57 +114,57 @@ impl Device {
             }
             _ => return false,
         };
-        out.missing("payloads of graphs");
+        out.report_untracked("payloads of graphs");
         let write = self.address_access(scratch[0], scratch[1], GRAPH_WRITE, out);
         let own = self.command_buffers.get(buffer.0);
-        let graph = own.and_then(|it| it.state.point(Kind::ExecutionGraph).pipeline.clone());
+        let graph = own.and_then(|it| it.state.bind_point(BindPoint::ExecutionGraph).pipeline.clone());
         // Each node is one of several that may run.
         let nodes = graph.map(|it| {
-            let node = |shader: &Shader| Arc::new(Pipeline { shaders: vec![shader.clone()], ..Pipeline::default() });
+            let node = |shader: &Shader| Arc::new(TrackedPipeline { shaders: vec![shader.clone()], ..TrackedPipeline::default() });
             it.shaders.iter().map(node).collect()
         });
         let fixed = write.into_iter().chain(count).collect();
-        self.run_by(buffer, Kind::ExecutionGraph, fixed, &Launch::Unknown, nodes, out);
+        self.record_launch_with(buffer, BindPoint::ExecutionGraph, fixed, &Launch::Unknown, nodes, out);
         true
     }
 
-    fn copy_indirect(&mut self, buffer: vk::CommandBuffer, places: [u64; 2], count: u32, out: &mut Out<'_>) {
-        out.missing(COPIED);
-        let reads = self.strided(places, count, COPY_MEMORY, COPY_INDIRECT_READ, out);
-        self.act(buffer, reads, out);
+    fn copy_indirect(&mut self, buffer: vk::CommandBuffer, places: [u64; 2], count: u32, out: &mut TrackerOutput<'_>) {
+        out.report_untracked(COPIED);
+        let reads = self.strided_accesses(places, count, COPY_MEMORY, COPY_INDIRECT_READ, out);
+        self.record_action(buffer, reads, out);
     }
 
     /// Which subresources are written is known, which of their texels is not.
-    fn to_image_indirect(
+    fn copy_to_image_indirect(
         &self,
         places: [u64; 2],
         image: vk::Image,
         parts: &[vk::ImageSubresourceLayers],
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> Vec<Access> {
-        out.missing(COPIED);
-        let mut accesses = self.strided(places, parts.len() as u32, COPY_TO_IMAGE, COPY_INDIRECT_READ, out);
+        out.report_untracked(COPIED);
+        let mut accesses = self.strided_accesses(places, parts.len() as u32, COPY_TO_IMAGE, COPY_INDIRECT_READ, out);
         let Some((resource, image)) = self.image(image) else {
-            out.missing("an image whose memory is not known");
+            out.report_untracked("an image whose memory is not known");
             return accesses;
         };
         for part in parts {
-            let texels = Texels { layers: *part, offset: [0; 3], extent: [u32::MAX; 3] };
-            let Region::Image(mut region) = image.texels(&texels) else { continue };
+            let texels = TexelBox { layers: *part, offset: [0; 3], extent: [u32::MAX; 3] };
+            let Region::Image(mut region) = image.texel_region(&texels) else { continue };
             region.layers.end = region.layers.end.min(part.base_array_layer.saturating_add(part.layer_count));
-            let write = COPY_WRITE.on(resource, Region::Image(region));
+            let write = COPY_WRITE.access_to(resource, Region::Image(region));
             accesses.push(Access { certainty: Certainty::Somewhere, ..write });
         }
         accesses
     }
 
-    fn decompressed(&self, [src, dst]: [u64; 2], [from, to]: [u64; 2], out: &mut Out<'_>) -> Vec<Access> {
+    fn decompression_accesses(&self, [src, dst]: [u64; 2], [from, to]: [u64; 2], out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let read = self.address_access(src, from, DECOMPRESS_READ, out);
         let write = self.address_access(dst, to, DECOMPRESS_WRITE, out);
         read.into_iter().chain(write).collect()
     }
 
-    fn converted(&self, it: View<'_, vk::ConvertCooperativeVectorMatrixInfoNV>, out: &mut Out<'_>) -> Vec<Access> {
+    fn conversion_accesses(&self, it: View<'_, vk::ConvertCooperativeVectorMatrixInfoNV>, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let size = it.value(it.p_dst_size).copied().unwrap_or(0);
         let read = self.address_access(*it.src_data.device_address(), it.src_size, CONVERT_READ, out);
         let write = self.address_access(*it.dst_data.device_address(), size, CONVERT_WRITE, out);
@@ -173,6 +173,6 @@ impl Device {
 }
 
 /// How many there are stands in memory.
-fn maybe(it: Access) -> Access {
+fn with_certainty_maybe(it: Access) -> Access {
     Access { certainty: Certainty::Maybe, ..it }
 }

@@ -38,7 +38,7 @@ const LAUNCH_SIZE: u32 = 5320;
 
 impl Launch {
     /// As a stage sees it: how many mesh shaders there are, a task shader before them decides.
-    pub(crate) fn of<'a>(&'a self, stage: Stage, shaders: &[Shader]) -> &'a Launch {
+    pub(crate) fn for_stage<'a>(&'a self, stage: Stage, shaders: &[Shader]) -> &'a Launch {
         let is_behind = stage == Stage::MESH_EXT && shaders.iter().any(|it| it.stage == Stage::TASK_EXT);
         if is_behind { &Launch::Unknown } else { self }
     }

@@ -65,10 +65,10 @@ mod usage;
 mod vertex;
 mod video;
 
-pub use collect::{Collected, Collector};
-pub use decision::{Decision, Family, When, decision};
-pub use listener::{Gone, Listener, Missing, Source, Where};
-pub use shader::{AddressUse, DescriptorUse, Element, NoReflection, Reflect, ShaderCode, ShaderInterface, TileReads};
-pub use slab::Life;
+pub use collect::{CollectedDevice, Collector};
+pub use decision::{CommandSupport, CommandFamily, TrackPhase, command_support};
+pub use listener::{Destroyed, Listener, Untracked, CallSource, DeviceCall};
+pub use shader::{AddressUse, DescriptorUse, DescriptorArrayIndex, NoReflection, Reflect, ShaderCode, ShaderInterface, TileReads};
+pub use slab::ObjectLifetime;
 pub use spirv::SpirvReflection;
 pub use tracker::Tracker;

@@ -12,7 +12,7 @@ use crate::shader::Reflect;
 
 /// The call that something comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct CallSource {
     pub command: ApiCommand,
     pub thread: u32,
     /// The call's number within the thread.
@@ -21,21 +21,21 @@ pub struct Source {
 
 /// The device that something happens on, and the call that made it happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Where {
+pub struct DeviceCall {
     pub device: ObjectId,
-    pub source: Source,
+    pub source: CallSource,
 }
 
 /// What the tracker could not understand of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Missing {
+pub struct Untracked {
     pub command: ApiCommand,
     pub reason: &'static str,
 }
 
 /// Something that is no more; of resources a step says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Gone {
+pub enum Destroyed {
     RenderPass(RenderPassId),
     Event(EventId),
     Semaphore(SemaphoreId),
@@ -49,77 +49,77 @@ pub enum Gone {
 /// view or a descriptor may outlive what it leads to, and must not lead to something else then.
 /// Objects are those of the records, for messages. A command buffer has one id for as long as it lives.
 pub trait Listener {
-    fn device(&mut self, _at: Where, _queues: &[Queue]) {}
+    fn device(&mut self, _at: DeviceCall, _queues: &[Queue]) {}
 
     /// The device is gone, with all that it had.
-    fn device_gone(&mut self, _at: Where) {}
+    fn device_destroyed(&mut self, _at: DeviceCall) {}
 
     /// The application knows a queue from now on.
-    fn queue(&mut self, _at: Where, _id: QueueId, _object: ObjectId) {}
+    fn queue(&mut self, _at: DeviceCall, _id: QueueId, _object: ObjectId) {}
 
     /// A buffer or an image has its memory from now on.
-    fn resource(&mut self, _at: Where, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
+    fn resource(&mut self, _at: DeviceCall, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
 
     /// A buffer or an image is no more that never had memory.
-    fn unbound_gone(&mut self, _at: Where, _object: ObjectId) {}
+    fn unbound_destroyed(&mut self, _at: DeviceCall, _object: ObjectId) {}
 
-    fn render_pass(&mut self, _at: Where, _id: RenderPassId, _object: ObjectId, _pass: &RenderPass) {}
+    fn render_pass(&mut self, _at: DeviceCall, _id: RenderPassId, _object: ObjectId, _pass: &RenderPass) {}
 
-    fn event(&mut self, _at: Where, _id: EventId, _object: ObjectId) {}
+    fn event(&mut self, _at: DeviceCall, _id: EventId, _object: ObjectId) {}
 
-    fn semaphore(&mut self, _at: Where, _id: SemaphoreId, _object: ObjectId) {}
+    fn semaphore(&mut self, _at: DeviceCall, _id: SemaphoreId, _object: ObjectId) {}
 
-    fn fence(&mut self, _at: Where, _id: FenceId, _object: ObjectId) {}
+    fn fence(&mut self, _at: DeviceCall, _id: FenceId, _object: ObjectId) {}
 
     /// There is a command buffer, for queues like this one.
-    fn command_buffer(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _queue: Queue) {}
+    fn command_buffer(&mut self, _at: DeviceCall, _id: CommandBufferId, _object: ObjectId, _queue: Queue) {}
 
     /// A command buffer is recorded anew.
-    fn begin(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
+    fn begin(&mut self, _at: DeviceCall, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
 
     /// A command is recorded behind those before it.
-    fn command(&mut self, _at: Where, _id: CommandBufferId, _command: Command) {}
+    fn command(&mut self, _at: DeviceCall, _id: CommandBufferId, _command: Command) {}
 
     /// The same for an action command. Most commands are such, and need no list of their own to be looked at.
-    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
+    fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         self.command(*at, id, Command::Action(accesses.to_vec()));
     }
 
     /// What a recorded command is became known only now: descriptors that may change until the submission, or
     /// attachments that a secondary command buffer inherits.
-    fn amend(&mut self, _at: Where, _id: CommandBufferId, _index: u32, _command: Command) {}
+    fn replace_command(&mut self, _at: DeviceCall, _id: CommandBufferId, _index: u32, _command: Command) {}
 
     /// The last command that was recorded did not reach the driver: it is as if it had not been.
-    fn take_back(&mut self, _at: Where, _id: CommandBufferId) {}
+    fn cancel_command(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
-    fn end(&mut self, _at: Where, _id: CommandBufferId) {}
+    fn end(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
     /// What was recorded is gone: by a reset, or with the command buffer.
-    fn reset(&mut self, _at: Where, _id: CommandBufferId) {}
+    fn reset(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
-    fn step(&mut self, _at: Where, _step: Step) {}
+    fn step(&mut self, _at: DeviceCall, _step: Step) {}
 
     /// Nothing uses it any more.
-    fn gone(&mut self, _at: Where, _gone: Gone) {}
+    fn destroyed(&mut self, _at: DeviceCall, _gone: Destroyed) {}
 
     /// The first time that something of a command is not understood. [`Tracker::missing`](crate::Tracker::missing)
     /// has the counts.
-    fn missing(&mut self, _at: Where, _missing: Missing) {}
+    fn untracked(&mut self, _at: DeviceCall, _missing: Untracked) {}
 }
 
 /// Where the parts of the tracker put what they find, during one call.
-pub(crate) struct Out<'a> {
+pub(crate) struct TrackerOutput<'a> {
     pub(crate) listener: &'a mut dyn Listener,
-    pub(crate) counts: &'a mut BTreeMap<Missing, u64>,
-    /// See [`Tracker::changes`](crate::Tracker::changes).
-    pub(crate) changes: &'a mut u64,
+    pub(crate) counts: &'a mut BTreeMap<Untracked, u64>,
+    /// See [`Tracker::change_count`](crate::Tracker::changes).
+    pub(crate) change_count: &'a mut u64,
     pub(crate) reflect: &'a dyn Reflect,
     /// Whether accesses are told that are made to one of several descriptors.
-    pub(crate) tells_picked: bool,
-    pub(crate) at: Where,
+    pub(crate) reports_dynamic_indexing: bool,
+    pub(crate) at: DeviceCall,
 }
 
-impl Out<'_> {
+impl TrackerOutput<'_> {
     pub(crate) fn step(&mut self, step: Step) {
         self.listener.step(self.at, step);
     }
@@ -128,20 +128,20 @@ impl Out<'_> {
         self.step(Step::HostAccess { resource, region, is_write, certainty });
     }
 
-    pub(crate) fn gone(&mut self, gone: Option<Gone>) {
+    pub(crate) fn destroyed(&mut self, gone: Option<Destroyed>) {
         if let Some(gone) = gone {
-            self.listener.gone(self.at, gone);
+            self.listener.destroyed(self.at, gone);
         }
     }
 
     /// Never silent: whatever is not understood goes through here.
-    pub(crate) fn missing(&mut self, reason: &'static str) {
-        let missing = Missing { command: self.at.source.command, reason };
-        *self.changes += 1;
+    pub(crate) fn report_untracked(&mut self, reason: &'static str) {
+        let missing = Untracked { command: self.at.source.command, reason };
+        *self.change_count += 1;
         let count = self.counts.entry(missing).or_default();
         *count += 1;
         if *count == 1 {
-            self.listener.missing(self.at, missing);
+            self.listener.untracked(self.at, missing);
         }
     }
 }

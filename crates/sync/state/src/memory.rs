@@ -3,27 +3,27 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_record::{Call, Outcome, View, Written};
+use lavascope_record::{Call, Outcome, View, HostWrite};
 use lavascope_sync_ir::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
 
-use crate::contents::Contents;
-use crate::device::{Device, Event};
+use crate::contents::HostContents;
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
-use crate::image::{Buffer, Image, SIZE_MAX};
-use crate::listener::{Out, object};
+use crate::image::{TrackedBuffer, TrackedImage, SIZE_MAX};
+use crate::listener::{TrackerOutput, object};
 use crate::region::{self, extent_of};
 
-pub(crate) struct Memory {
+pub(crate) struct TrackedMemory {
     id: MemoryId,
     size: u64,
     /// What lies in it now.
     residents: Vec<Resident>,
-    mapped: Option<Window>,
-    contents: Contents,
+    mapped: Option<MappedRange>,
+    contents: HostContents,
 }
 
 /// From a map to its unmap.
-struct Window {
+struct MappedRange {
     bytes: Range<u64>,
     /// How much was submitted when it began.
     submitted: u64,
@@ -46,8 +46,8 @@ struct Resident {
 /// Pages of what the host wrote that are kept of a device: 64 MiB.
 const HOST_PAGES_MAX: usize = 1 << 14;
 
-impl Device {
-    pub(crate) fn memories(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::AllocateMemory(it), Some(Outcome::AllocateMemory(made))) => {
                 if let (Some(info), Some(memory)) = (it.p_allocate_info(), made.p_memory()) {
@@ -75,16 +75,16 @@ impl Device {
             }
             (Call::BindImageMemory2(it), Some(Outcome::BindImageMemory2(done))) => {
                 for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
-                    self.bind_image_by(info, out);
+                    self.bind_image_info(info, out);
                 }
             }
-            _ => return self.requirements(event) || self.layouts(event, out) || self.mapping(event, out),
+            _ => return self.track_requirements(event) || self.track_subresource_layouts(event, out) || self.track_mapping(event, out),
         }
         true
     }
 
     /// What images need, and what their sparse blocks are.
-    fn requirements(&mut self, event: Event<'_>) -> bool {
+    fn track_requirements(&mut self, event: TrackedCall<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(done))) => {
                 if let (Some(image), Some(it)) = (self.images.get_mut(it.image.0), done.p_memory_requirements()) {
@@ -113,7 +113,7 @@ impl Device {
         true
     }
 
-    fn mapping(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+    fn track_mapping(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::MapMemory(it), Some(Outcome::MapMemory(done))) => {
                 self.map(it.memory.0, it.offset, it.size, done.result);
@@ -131,12 +131,12 @@ impl Device {
             }
             (Call::FlushMappedMemoryRanges(it), None) => {
                 for range in it.p_memory_ranges().iter() {
-                    self.host_access(range.get(), Host::Writes, out);
+                    self.host_access(range.get(), HostAccessKind::Writes, out);
                 }
             }
             (Call::InvalidateMappedMemoryRanges(it), None) => {
                 for range in it.p_memory_ranges().iter() {
-                    self.host_access(range.get(), Host::Reads, out);
+                    self.host_access(range.get(), HostAccessKind::Reads, out);
                 }
             }
             _ => return false,
@@ -144,33 +144,33 @@ impl Device {
         true
     }
 
-    fn allocate_memory(&mut self, info: View<'_, vk::MemoryAllocateInfo>, handle: u64, out: &mut Out<'_>) {
+    fn allocate_memory(&mut self, info: View<'_, vk::MemoryAllocateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
         if info.chain().any(|it| it.layout.name.starts_with("VkImport")) {
-            out.missing("who else uses imported memory is not known");
+            out.report_untracked("who else uses imported memory is not known");
         }
         // What others can write nobody knows.
         let is_shared =
             info.chain().any(|it| it.layout.name.starts_with("VkImport") || it.layout.name.starts_with("VkExport"));
-        let contents = if is_shared { Contents::Unknown } else { Contents::Untold };
-        let (id, size) = (MemoryId(self.ids.memories.take()), info.allocation_size);
-        self.memories.insert(handle, Memory { id, size, residents: Vec::new(), mapped: None, contents });
+        let contents = if is_shared { HostContents::Unknown } else { HostContents::NotReported };
+        let (id, size) = (MemoryId(self.ids.memories.next_id()), info.allocation_size);
+        self.memories.insert(handle, TrackedMemory { id, size, residents: Vec::new(), mapped: None, contents });
     }
 
-    fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
+    fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut TrackerOutput<'_>) {
         let Some(buffer) = self.buffers.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = buffer.size;
         let binding = self.binding(memory, offset, size, out);
-        let resource = buffer.with(binding);
+        let resource = buffer.to_resource(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        let (is_input, is_opaque) = (buffer_is_input(self.buffers.get(handle)), false);
-        let is_index = |it: &Buffer| it.usage & u64::from(vk::BufferUsageFlags::INDEX_BUFFER.0) != 0;
+        let (is_input, is_opaque) = (is_host_input_buffer(self.buffers.get(handle)), false);
+        let is_index = |it: &TrackedBuffer| it.usage & u64::from(vk::BufferUsageFlags::INDEX_BUFFER.0) != 0;
         let may_have_indices = is_input && self.buffers.get(handle).is_some_and(is_index);
         self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, may_have_indices, is_opaque });
         self.set_buffer_memory(handle, id, memory);
     }
 
-    fn bind_image_by(&mut self, info: View<'_, vk::BindImageMemoryInfo>, out: &mut Out<'_>) {
+    fn bind_image_info(&mut self, info: View<'_, vk::BindImageMemoryInfo>, out: &mut TrackerOutput<'_>) {
         if let Some(chained) = info.chained::<vk::BindImageMemorySwapchainInfoKHR>() {
             // Another name of an image that the swapchain has already.
             let resource = self.swapchain_image(chained.swapchain.0, chained.image_index);
@@ -182,17 +182,17 @@ impl Device {
         self.bind_image(info.image.0, info.memory.0, info.memory_offset, out);
     }
 
-    fn bind_image(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
+    fn bind_image(&mut self, handle: u64, memory: u64, offset: u64, out: &mut TrackerOutput<'_>) {
         let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = image.bytes();
-        let whole = Region::Image(image.whole());
+        let whole = Region::Image(image.whole_region());
         let is_opaque = !image.info.is_linear();
         let mut binding = self.binding(memory, offset, size, out);
         if image.is_disjoint {
-            out.missing("memory that the planes of a disjoint image share with others is not followed");
+            out.report_untracked("memory that the planes of a disjoint image share with others is not followed");
             binding = None;
         }
-        let resource = image.with(binding);
+        let resource = image.to_resource(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
         let (whole, is_input, may_have_indices) = (Some(whole), false, false);
@@ -203,18 +203,18 @@ impl Device {
     }
 
     /// Where something lies, if that is inside of the memory.
-    pub(crate) fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut Out<'_>) -> Option<Binding> {
+    pub(crate) fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut TrackerOutput<'_>) -> Option<Binding> {
         let own = self.memories.get(memory);
-        let is_inside = |it: &&Memory| offset.checked_add(size).is_some_and(|end| end <= it.size.min(SIZE_MAX));
+        let is_inside = |it: &&TrackedMemory| offset.checked_add(size).is_some_and(|end| end <= it.size.min(SIZE_MAX));
         let Some(own) = own.filter(is_inside) else {
-            out.missing("memory that nobody allocated, or not as much of it");
+            out.report_untracked("memory that nobody allocated, or not as much of it");
             return None;
         };
         Some(Binding { memory: own.id, offset, size })
     }
 
-    pub(crate) fn add_resource(&mut self, handle: u64, resource: &Resource, out: &mut Out<'_>) -> ResourceId {
-        let id = ResourceId(self.ids.resources.take());
+    pub(crate) fn add_resource(&mut self, handle: u64, resource: &Resource, out: &mut TrackerOutput<'_>) -> ResourceId {
+        let id = ResourceId(self.ids.resources.next_id());
         out.listener.resource(out.at, id, object(handle), resource);
         id
     }
@@ -226,14 +226,14 @@ impl Device {
     }
 
     /// A buffer or an image is destroyed, with its memory or without.
-    pub(crate) fn destroy_bound(&mut self, handle: u64, resource: Option<ResourceId>, memory: u64, out: &mut Out<'_>) {
+    pub(crate) fn destroy_bound(&mut self, handle: u64, resource: Option<ResourceId>, memory: u64, out: &mut TrackerOutput<'_>) {
         if resource.is_none() {
-            out.listener.unbound_gone(out.at, object(handle));
+            out.listener.unbound_destroyed(out.at, object(handle));
         }
         self.destroy_resource(resource, memory, out);
     }
 
-    pub(crate) fn destroy_resource(&mut self, resource: Option<ResourceId>, memory: u64, out: &mut Out<'_>) {
+    pub(crate) fn destroy_resource(&mut self, resource: Option<ResourceId>, memory: u64, out: &mut TrackerOutput<'_>) {
         let Some(resource) = resource else { return };
         if let Some(memory) = self.memories.get_mut(memory) {
             memory.residents.retain(|it| it.resource != resource);
@@ -248,19 +248,19 @@ impl Device {
     }
 
     fn map(&mut self, memory: u64, offset: u64, size: u64, result: vk::Result) {
-        let submitted = self.submitted;
+        let submitted = self.submission_count;
         if let Some(memory) = self.memories.get_mut(memory).filter(|_| is_success(result)) {
-            memory.mapped = Some(Window { bytes: region::bytes(offset, size, memory.size), submitted });
+            memory.mapped = Some(MappedRange { bytes: region::clamped_bytes(offset, size, memory.size), submitted });
         }
     }
 
     /// Who maps and unmaps with no submission in between has accessed the memory in between, most likely. What only the
     /// host can fill it has filled; of everything else it is only sure that a write by the device must be over.
-    fn unmap(&mut self, memory: u64, out: &mut Out<'_>) {
-        let submitted = self.submitted;
+    fn unmap(&mut self, memory: u64, out: &mut TrackerOutput<'_>) {
+        let submitted = self.submission_count;
         let Some(memory) = self.memories.get_mut(memory) else { return };
         let Some(window) = memory.mapped.take().filter(|it| it.submitted == submitted) else { return };
-        if let Some((it, region)) = memory.only_in(&window.bytes) {
+        if let Some((it, region)) = memory.only_resource_in(&window.bytes) {
             out.host_access(it.resource, region, it.is_input, Certainty::Maybe);
         }
     }
@@ -268,41 +268,41 @@ impl Device {
     /// A flush tells that the host wrote, an invalidation that it is going to read. Ranges are rounded, and some
     /// applications flush all of a memory: only a range that concerns one resource tells which one is meant. Images whose
     /// texels the host cannot find are meant only where there is nothing else.
-    fn host_access(&mut self, range: &vk::MappedMemoryRange, host: Host, out: &mut Out<'_>) {
+    fn host_access(&mut self, range: &vk::MappedMemoryRange, host: HostAccessKind, out: &mut TrackerOutput<'_>) {
         let Some(memory) = self.memories.get(range.memory.0) else { return };
         let end = memory.mapped.as_ref().map_or(memory.size, |it| it.bytes.end);
-        let bytes = region::bytes(range.offset, range.size, end);
-        match memory.only_in(&bytes) {
-            Some((it, region)) => out.host_access(it.resource, region, host == Host::Writes, Certainty::Certain),
+        let bytes = region::clamped_bytes(range.offset, range.size, end);
+        match memory.only_resource_in(&bytes) {
+            Some((it, region)) => out.host_access(it.resource, region, host == HostAccessKind::Writes, Certainty::Certain),
             None => {
-                out.missing("a range that concerns no resource or several does not tell what the host accesses");
+                out.report_untracked("a range that concerns no resource or several does not tell what the host accesses");
             }
         }
     }
 }
 
-impl Device {
+impl TrackedDevice {
     /// The host wrote into memory, if that is one of this device. It is kept where indices may be, and as long as there
     /// is room.
-    pub(crate) fn host_wrote(&mut self, written: Written<'_>) {
+    pub(crate) fn apply_host_write(&mut self, written: HostWrite<'_>) {
         let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
         let before = own.contents.pages();
         // What is bound later would know only a part.
         if own.residents.is_empty() || own.residents.iter().any(|it| it.may_have_indices) {
             own.contents.write(written);
         } else {
-            own.contents = Contents::Unknown;
+            own.contents = HostContents::Unknown;
         }
         if self.host_pages + own.contents.pages() - before > HOST_PAGES_MAX {
-            own.contents = Contents::Unknown;
+            own.contents = HostContents::Unknown;
         }
         self.host_pages = self.host_pages + own.contents.pages() - before;
     }
 }
 
-impl Memory {
+impl TrackedMemory {
     /// Whether a resource shares its bytes with no other.
-    pub(crate) fn is_alone(&self, resource: ResourceId) -> bool {
+    pub(crate) fn is_unaliased(&self, resource: ResourceId) -> bool {
         let Some(own) = self.residents.iter().find(|it| it.resource == resource) else { return false };
         let overlaps = |it: &&Resident| it.bytes.start < own.bytes.end && own.bytes.start < it.bytes.end;
         self.residents.iter().filter(overlaps).count() == 1
@@ -311,17 +311,17 @@ impl Memory {
     /// Whether nobody but the host can have written what is in a resource.
     pub(crate) fn is_filled_by_host(&self, resource: ResourceId) -> bool {
         let own = self.residents.iter().find(|it| it.resource == resource);
-        own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != Contents::Unknown
+        own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != HostContents::Unknown
     }
 
     /// Whether the host is known to have written something.
-    pub(crate) fn is_told(&self) -> bool {
-        matches!(self.contents, Contents::Known(_))
+    pub(crate) fn has_reported_contents(&self) -> bool {
+        matches!(self.contents, HostContents::Known(_))
     }
 
     /// Bytes of a resource that the host wrote; none where somebody else may have.
     pub(crate) fn host_bytes(&self, resource: ResourceId, bytes: Range<u64>) -> Option<Vec<u8>> {
-        let Contents::Known(pages) = &self.contents else { return None };
+        let HostContents::Known(pages) = &self.contents else { return None };
         let start = self.start_of(resource).filter(|_| self.is_filled_by_host(resource))?;
         Some(pages.read(start.checked_add(bytes.start)?..start.checked_add(bytes.end)?))
     }
@@ -345,7 +345,7 @@ impl Memory {
     }
 
     /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
-    fn only_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
+    fn only_resource_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
         let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
         let mut found: Vec<&Resident> = self.residents.iter().filter(meant).collect();
         if found.len() > 1 {
@@ -359,7 +359,7 @@ impl Memory {
 }
 
 /// Whether the device has no way to write to a buffer.
-fn buffer_is_input(buffer: Option<&Buffer>) -> bool {
+fn is_host_input_buffer(buffer: Option<&TrackedBuffer>) -> bool {
     use vk::BufferUsageFlags as Usage;
     const INPUTS: u64 = (Usage::TRANSFER_SRC.0
         | Usage::UNIFORM_TEXEL_BUFFER.0
@@ -373,7 +373,7 @@ fn buffer_is_input(buffer: Option<&Buffer>) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Host {
+enum HostAccessKind {
     Reads,
     Writes,
 }
@@ -382,7 +382,7 @@ pub(crate) fn is_success(result: vk::Result) -> bool {
     result == vk::Result::SUCCESS
 }
 
-impl Image {
+impl TrackedImage {
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> u64 {
         self.size.unwrap_or_else(|| estimate(&self.info))

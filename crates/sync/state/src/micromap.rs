@@ -4,72 +4,72 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{Access, Certainty};
 
-use crate::device::{Device, Event};
-use crate::listener::Out;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::TrackerOutput;
 use crate::ray::{HEADER, SCRATCH};
 use crate::usage::{
-    MICROMAP_COPY_READ, MICROMAP_COPY_WRITE, MICROMAP_INPUT_READ, MICROMAP_READ, MICROMAP_WRITE, Usage,
+    MICROMAP_COPY_READ, MICROMAP_COPY_WRITE, MICROMAP_INPUT_READ, MICROMAP_READ, MICROMAP_WRITE, StageAccess,
 };
 
 /// Bytes of `VkMicromapTriangleEXT`.
 const TRIANGLE: u64 = 8;
 
-impl Device {
-    pub(crate) fn micromaps(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_micromaps(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateMicromapEXT(it), Some(Outcome::CreateMicromapEXT(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_micromap()) {
-                    match self.buffer_part(info.buffer, info.offset, info.size) {
+                    match self.buffer_range(info.buffer, info.offset, info.size) {
                         Some(part) => self.micromaps.insert(handle.0, part),
-                        None => out.missing("a buffer whose memory is not known"),
+                        None => out.report_untracked("a buffer whose memory is not known"),
                     }
                 }
             }
             (Call::DestroyMicromapEXT(it), None) => drop(self.micromaps.remove(it.micromap.0)),
             (Call::CmdBuildMicromapsEXT(it), None) => {
-                let accesses = it.p_infos().iter().flat_map(|it| self.built_micromap(it, out)).collect();
-                self.act(it.command_buffer, accesses, out);
+                let accesses = it.p_infos().iter().flat_map(|it| self.micromap_build_accesses(it, out)).collect();
+                self.record_action(it.command_buffer, accesses, out);
             }
             (Call::CmdCopyMicromapEXT(it), None) => {
                 let Some(info) = it.p_info() else { return true };
-                let mut accesses = self.of_micromap(info.src, MICROMAP_READ, out);
-                accesses.extend(self.of_micromap(info.dst, MICROMAP_WRITE, out));
-                self.act(it.command_buffer, accesses, out);
+                let mut accesses = self.micromap_accesses(info.src, MICROMAP_READ, out);
+                accesses.extend(self.micromap_accesses(info.dst, MICROMAP_WRITE, out));
+                self.record_action(it.command_buffer, accesses, out);
             }
             (Call::CmdCopyMicromapToMemoryEXT(it), None) => {
                 let Some(info) = it.p_info() else { return true };
-                let mut accesses = self.of_micromap(info.src, MICROMAP_READ, out);
+                let mut accesses = self.micromap_accesses(info.src, MICROMAP_READ, out);
                 let address = *info.dst.device_address();
                 accesses.extend(self.address_access(address, HEADER, MICROMAP_COPY_WRITE, out));
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             (Call::CmdCopyMemoryToMicromapEXT(it), None) => {
                 let Some(info) = it.p_info() else { return true };
-                let mut accesses = self.of_micromap(info.dst, MICROMAP_WRITE, out);
+                let mut accesses = self.micromap_accesses(info.dst, MICROMAP_WRITE, out);
                 let address = *info.src.device_address();
                 accesses.extend(self.address_access(address, HEADER, MICROMAP_COPY_READ, out));
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             (Call::CmdWriteMicromapsPropertiesEXT(it), None) => {
                 let all = it.p_micromaps().iter();
-                let reads = all.flat_map(|it| self.of_micromap(*it, MICROMAP_READ, out)).collect();
-                self.act(it.command_buffer, reads, out);
+                let reads = all.flat_map(|it| self.micromap_accesses(*it, MICROMAP_READ, out)).collect();
+                self.record_action(it.command_buffer, reads, out);
             }
             _ => return false,
         }
         true
     }
 
-    pub(crate) fn of_micromap(&self, handle: vk::MicromapEXT, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
+    pub(crate) fn micromap_accesses(&self, handle: vk::MicromapEXT, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let own = self.micromaps.get(handle.0);
         if own.is_none() {
-            out.missing("a micromap that nobody created");
+            out.report_untracked("a micromap that nobody created");
         }
-        own.map(|(resource, bytes)| usage.on_bytes(*resource, bytes.clone())).into_iter().collect()
+        own.map(|(resource, bytes)| usage.access_to_bytes(*resource, bytes.clone())).into_iter().collect()
     }
 
-    fn built_micromap(&self, info: View<'_, vk::MicromapBuildInfoEXT>, out: &mut Out<'_>) -> Vec<Access> {
-        let mut found = self.of_micromap(info.dst_micromap, MICROMAP_WRITE, out);
+    fn micromap_build_accesses(&self, info: View<'_, vk::MicromapBuildInfoEXT>, out: &mut TrackerOutput<'_>) -> Vec<Access> {
+        let mut found = self.micromap_accesses(info.dst_micromap, MICROMAP_WRITE, out);
         found.extend(self.address_access(*info.scratch_data.device_address(), SCRATCH, MICROMAP_WRITE, out));
         let usages = usages(info);
         let count: u64 = usages.iter().map(|it| u64::from(it.count)).sum();

@@ -9,9 +9,9 @@ use std::ops::Range;
 use lavascope_spirv::{Bytes, Each, Element, Place, Quantity, Term};
 use lavascope_sync_ir::Certainty;
 
-use crate::bind::{Point, SetRef};
-use crate::descriptor::Set;
-use crate::device::Device;
+use crate::bind::{BoundPipelineState, SetRef};
+use crate::descriptor::TrackedDescriptorSet;
+use crate::device::TrackedDevice;
 use crate::launch::{Launch, is_independent};
 
 /// What was pushed, in words; nothing where nobody did.
@@ -47,28 +47,28 @@ impl PushConstants {
 }
 
 /// All that is known when a shader is about to run.
-pub(crate) struct Numbers<'a> {
-    pub(crate) device: &'a Device,
-    pub(crate) point: &'a Point,
+pub(crate) struct ShaderInputValues<'a> {
+    pub(crate) device: &'a TrackedDevice,
+    pub(crate) point: &'a BoundPipelineState,
     pub(crate) pushed: &'a PushConstants,
     pub(crate) launch: &'a Launch,
     pub(crate) workgroup: [u32; 3],
 }
 
-impl Numbers<'_> {
+impl ShaderInputValues<'_> {
     /// What stands at a place.
     pub(crate) fn read(&self, place: &Place) -> Option<u64> {
         match place {
-            Place::PushConstant { bytes } => number(*bytes, |at| self.pushed.byte(at)),
+            Place::PushConstant { bytes } => read_integer(*bytes, |at| self.pushed.byte(at)),
             Place::Descriptor { set, binding, element: Element::Constant(0), bytes } => {
                 let block = self.set(*set)?.blocks.get(binding)?;
-                number(*bytes, |at| block.get(usize::try_from(at).ok()?).copied())
+                read_integer(*bytes, |at| block.get(usize::try_from(at).ok()?).copied())
             }
             Place::Descriptor { .. } | Place::Address { .. } => None,
         }
     }
 
-    fn set(&self, index: u32) -> Option<&Set> {
+    fn set(&self, index: u32) -> Option<&TrackedDescriptorSet> {
         match &self.point.sets.get(index as usize)?.as_ref()?.set {
             SetRef::Pushed(set) => Some(set),
             SetRef::Handle(handle) => self.device.sets.get(*handle),
@@ -77,13 +77,13 @@ impl Numbers<'_> {
     }
 
     /// The bytes that all invocations together access, and how sure that is.
-    pub(crate) fn span(
+    pub(crate) fn accessed_bytes(
         &self,
         bytes: &Range<u64>,
         each: Option<&Each>,
         certainty: Certainty,
     ) -> (Range<u64>, Certainty) {
-        let Some((known, is_all)) = each.and_then(|it| self.all_of(it)) else { return (bytes.clone(), certainty) };
+        let Some((known, is_all)) = each.and_then(|it| self.invocation_bytes(it)) else { return (bytes.clone(), certainty) };
         let start = known.start.max(bytes.start);
         let span = start..known.end.min(bytes.end).max(start);
         match certainty {
@@ -93,11 +93,11 @@ impl Numbers<'_> {
     }
 
     /// From the first to the last byte of all invocations, and whether each between them is accessed.
-    fn all_of(&self, each: &Each) -> Option<(Range<u64>, bool)> {
+    fn invocation_bytes(&self, each: &Each) -> Option<(Range<u64>, bool)> {
         let (mut low, mut high) = (i128::from(each.start), i128::from(each.start));
         let mut steps: Vec<(u128, u128)> = Vec::new();
         for term in &each.terms {
-            let values = self.values(term)?;
+            let values = self.term_values(term)?;
             let ends = [values.start, values.end - 1].map(|it| i128::from(it) * i128::from(term.factor));
             low += ends[0].min(ends[1]);
             high += ends[0].max(ends[1]);
@@ -115,7 +115,7 @@ impl Numbers<'_> {
         Some((low as u64..(high as u64).saturating_add(each.size), is_all))
     }
 
-    fn values(&self, term: &Term) -> Option<Range<u64>> {
+    fn term_values(&self, term: &Term) -> Option<Range<u64>> {
         let values = match &term.of {
             Quantity::BuiltIn { built_in, component } => self.launch.values(*built_in, *component, self.workgroup)?,
             Quantity::Read(place) => self.read(place).map(|it| it..it.saturating_add(1))?,
@@ -125,7 +125,7 @@ impl Numbers<'_> {
 }
 
 /// A number of up to eight bytes, the least first.
-fn number(bytes: Bytes, byte: impl Fn(u64) -> Option<u8>) -> Option<u64> {
+fn read_integer(bytes: Bytes, byte: impl Fn(u64) -> Option<u8>) -> Option<u64> {
     let size = bytes.end?.checked_sub(bytes.start)?;
     if !bytes.is_exact || size > 8 {
         return None;
@@ -160,11 +160,11 @@ mod tests {
     fn span(start: i64, terms: Vec<Term>, size: u64) -> (Range<u64>, Certainty) {
         let mut constants = PushConstants::default();
         constants.write(4, &100_u32.to_le_bytes());
-        let (device, point) = (Device::default(), Point::default());
+        let (device, point) = (TrackedDevice::default(), BoundPipelineState::default());
         let launch = Launch::groups([0; 3], [4, 2, 1]);
         let numbers =
-            Numbers { device: &device, point: &point, pushed: &constants, launch: &launch, workgroup: [4, 1, 1] };
-        numbers.span(&(0..1 << 20), Some(&Each { start, terms, size }), Certainty::Somewhere)
+            ShaderInputValues { device: &device, point: &point, pushed: &constants, launch: &launch, workgroup: [4, 1, 1] };
+        numbers.accessed_bytes(&(0..1 << 20), Some(&Each { start, terms, size }), Certainty::Somewhere)
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
     fn a_number_is_put_together_from_what_was_pushed_of_it() {
         let mut constants = PushConstants::default();
         constants.write(0, &[1, 2, 3, 4]);
-        let read = |from: &PushConstants, start, end| number(bytes(start, end), |at| from.byte(at));
+        let read = |from: &PushConstants, start, end| read_integer(bytes(start, end), |at| from.byte(at));
         assert_eq!((read(&constants, 1, 3), read(&constants, 0, 8)), (Some(0x0302), None));
         constants.write(4, &[5, 0, 0, 0]);
         assert_eq!(read(&constants, 0, 8), Some(0x5_0403_0201));

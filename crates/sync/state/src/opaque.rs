@@ -6,13 +6,13 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Access, Resource, ResourceId, ResourceKind};
 
-use crate::device::{Device, Event};
-use crate::listener::Out;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::TrackerOutput;
 use crate::memory::is_success;
-use crate::usage::{COPY_READ, COPY_WRITE, Usage};
+use crate::usage::{COPY_READ, COPY_WRITE, StageAccess};
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Opaque {
+pub(crate) struct OpaqueObject {
     resource: Option<ResourceId>,
     /// Bytes of memory that it needs, once somebody asked.
     size: Option<u64>,
@@ -24,9 +24,9 @@ pub(crate) struct Opaque {
 /// Bytes of what nobody asked the size of.
 const SIZE: u64 = 256;
 
-impl Opaque {
-    pub(crate) fn new(size: Option<u64>) -> Opaque {
-        Opaque { size, ..Opaque::default() }
+impl OpaqueObject {
+    pub(crate) fn new(size: Option<u64>) -> OpaqueObject {
+        OpaqueObject { size, ..OpaqueObject::default() }
     }
 
     /// All of it, once it has memory.
@@ -45,13 +45,13 @@ impl Opaque {
     }
 }
 
-impl Device {
-    pub(crate) fn tensors(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_tensors(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateTensorARM(it), Some(Outcome::CreateTensorARM(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_tensor()) {
                     let is_exclusive = info.sharing_mode == vk::SharingMode::EXCLUSIVE;
-                    self.tensors.insert(handle.0, Opaque { is_exclusive, ..Opaque::default() });
+                    self.tensors.insert(handle.0, OpaqueObject { is_exclusive, ..OpaqueObject::default() });
                 }
             }
             (Call::GetTensorMemoryRequirementsARM(it), Some(Outcome::GetTensorMemoryRequirementsARM(done))) => {
@@ -84,7 +84,7 @@ impl Device {
                 let Some(info) = it.p_copy_tensor_info() else { return true };
                 let mut accesses = self.tensor_access(info.src_tensor, COPY_READ, out);
                 accesses.extend(self.tensor_access(info.dst_tensor, COPY_WRITE, out));
-                self.act(it.command_buffer, accesses, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             _ => return false,
         }
@@ -92,33 +92,33 @@ impl Device {
     }
 
     /// Copies are of whole tensors.
-    fn tensor_access(&self, tensor: vk::TensorARM, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
-        let part = self.tensors.get(tensor.0).and_then(Opaque::part);
+    fn tensor_access(&self, tensor: vk::TensorARM, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
+        let part = self.tensors.get(tensor.0).and_then(OpaqueObject::part);
         if part.is_none() {
-            out.missing("a tensor whose memory is not known");
+            out.report_untracked("a tensor whose memory is not known");
         }
-        part.map(|(resource, bytes)| usage.on_bytes(resource, bytes)).into_iter().collect()
+        part.map(|(resource, bytes)| usage.access_to_bytes(resource, bytes)).into_iter().collect()
     }
 
     /// It gets its memory. None where it has some already.
     pub(crate) fn bind_opaque(
         &mut self,
         handle: u64,
-        own: Option<Opaque>,
+        own: Option<OpaqueObject>,
         memory: vk::DeviceMemory,
         offset: u64,
-        out: &mut Out<'_>,
-    ) -> Option<Opaque> {
+        out: &mut TrackerOutput<'_>,
+    ) -> Option<OpaqueObject> {
         let own = own.filter(|it| it.resource.is_none())?;
         let size = own.size();
         let binding = self.binding(memory.0, offset, size, out);
         let resource = Resource::new(ResourceKind::Buffer { size }, binding);
         let resource = Resource { is_exclusive: own.is_exclusive, ..resource };
         let id = self.add_resource(handle, &resource, out);
-        Some(Opaque { resource: Some(id), memory: memory.0, ..own })
+        Some(OpaqueObject { resource: Some(id), memory: memory.0, ..own })
     }
 
-    pub(crate) fn destroy_opaque(&mut self, own: Option<Opaque>, out: &mut Out<'_>) {
+    pub(crate) fn destroy_opaque(&mut self, own: Option<OpaqueObject>, out: &mut TrackerOutput<'_>) {
         if let Some(own) = own {
             self.destroy_resource(own.resource, own.memory, out);
         }

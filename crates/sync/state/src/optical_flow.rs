@@ -7,23 +7,23 @@ use lavascope_abi::OpticalFlowSessionBindingPointNV as Place;
 use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Access, Region};
 
-use crate::device::{Device, Event};
-use crate::listener::Out;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::TrackerOutput;
 use crate::memory::is_success;
 use crate::usage::{FLOW_READ, FLOW_WRITE};
 
 /// The view at each place of a session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FlowSession {
+pub(crate) struct TrackedOpticalFlowSession {
     views: BTreeMap<i32, vk::ImageView>,
 }
 
-impl Device {
-    pub(crate) fn optical_flow(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_optical_flow(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateOpticalFlowSessionNV(_), Some(Outcome::CreateOpticalFlowSessionNV(made))) => {
                 if let Some(handle) = made.p_session() {
-                    self.sessions.insert(handle.0, FlowSession::default());
+                    self.sessions.insert(handle.0, TrackedOpticalFlowSession::default());
                 }
             }
             (Call::DestroyOpticalFlowSessionNV(it), None) => drop(self.sessions.remove(it.session.0)),
@@ -34,17 +34,17 @@ impl Device {
                 }
             }
             (Call::CmdOpticalFlowExecuteNV(it), None) => {
-                let accesses = self.flow(it.session, out);
-                self.act(it.command_buffer, accesses, out);
+                let accesses = self.session_accesses(it.session, out);
+                self.record_action(it.command_buffer, accesses, out);
             }
             _ => return false,
         }
         true
     }
 
-    fn flow(&self, session: vk::OpticalFlowSessionNV, out: &mut Out<'_>) -> Vec<Access> {
+    fn session_accesses(&self, session: vk::OpticalFlowSessionNV, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let Some(own) = self.sessions.get(session.0) else {
-            out.missing("a session that nobody created");
+            out.report_untracked("a session that nobody created");
             return Vec::new();
         };
         let mut found = Vec::new();
@@ -53,9 +53,9 @@ impl Device {
             match self.image_views.get(view.0) {
                 Some(view) => {
                     let usage = if is_read { FLOW_READ } else { FLOW_WRITE };
-                    found.push(usage.on(view.resource, Region::Image(view.region.clone())));
+                    found.push(usage.access_to(view.resource, Region::Image(view.region.clone())));
                 }
-                None => out.missing("a view that nobody created"),
+                None => out.report_untracked("a view that nobody created"),
             }
         }
         found

@@ -7,21 +7,21 @@ use lavascope_abi as vk;
 use lavascope_abi::GraphicsPipelineLibraryFlagsEXT as Parts;
 use lavascope_record::{Call, Outcome, View, Views};
 
-use crate::device::{Device, Event};
-use crate::listener::Out;
-use crate::raster::{ColorState, Dynamic, Face, Raster};
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::TrackerOutput;
+use crate::raster::{ColorState, DynamicStates, StencilFace, RasterState};
 use crate::shader::{Shader, ShaderCode};
 use crate::vertex::VertexInput;
 
 /// A pipeline of any kind, or a library.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pipeline {
+pub(crate) struct TrackedPipeline {
     pub(crate) shaders: Vec<Shader>,
-    pub(crate) raster: Raster,
-    pub(crate) dynamic: Dynamic,
+    pub(crate) raster: RasterState,
+    pub(crate) dynamic: DynamicStates,
     pub(crate) vertex: VertexInput,
     /// Shader groups that may be bound instead.
-    pub(crate) groups: Vec<Arc<Pipeline>>,
+    pub(crate) groups: Vec<Arc<TrackedPipeline>>,
     /// Address and size of what the device needs to choose it.
     pub(crate) indirect: Option<(u64, u64)>,
 }
@@ -31,8 +31,8 @@ const ALL_PARTS: u32 = Parts::VERTEX_INPUT_INTERFACE_EXT.0
     | Parts::FRAGMENT_SHADER_EXT.0
     | Parts::FRAGMENT_OUTPUT_INTERFACE_EXT.0;
 
-impl Device {
-    pub(crate) fn pipelines(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_pipelines(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateShaderModule(it), Some(Outcome::CreateShaderModule(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_shader_module()) {
@@ -50,7 +50,7 @@ impl Device {
                     let shader = self.stage(info.inner(&info.get().stage), out);
                     let indirect = info.chained::<vk::ComputePipelineIndirectBufferInfoNV>();
                     let indirect = indirect.map(|it| (it.device_address, it.size));
-                    let pipeline = Pipeline { shaders: vec![shader], indirect, ..Pipeline::default() };
+                    let pipeline = TrackedPipeline { shaders: vec![shader], indirect, ..TrackedPipeline::default() };
                     self.pipelines.insert(handle.0, Arc::new(pipeline));
                 }
             }
@@ -61,13 +61,13 @@ impl Device {
                     for library in libraries.iter().flat_map(|it| it.p_libraries()) {
                         shaders.extend(self.pipelines.get(library.0).iter().flat_map(|it| it.shaders.clone()));
                     }
-                    self.pipelines.insert(handle.0, Arc::new(Pipeline { shaders, ..Pipeline::default() }));
+                    self.pipelines.insert(handle.0, Arc::new(TrackedPipeline { shaders, ..TrackedPipeline::default() }));
                 }
             }
             (Call::CreateRayTracingPipelinesNV(it), Some(Outcome::CreateRayTracingPipelinesNV(made))) => {
                 for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
                     let shaders = self.stages(info.p_stages(), out);
-                    self.pipelines.insert(handle.0, Arc::new(Pipeline { shaders, ..Pipeline::default() }));
+                    self.pipelines.insert(handle.0, Arc::new(TrackedPipeline { shaders, ..TrackedPipeline::default() }));
                 }
             }
             (Call::CreateExecutionGraphPipelinesAMDX(it), Some(Outcome::CreateExecutionGraphPipelinesAMDX(made))) => {
@@ -77,7 +77,7 @@ impl Device {
                     for library in libraries.iter().flat_map(|it| it.p_libraries()) {
                         shaders.extend(self.pipelines.get(library.0).iter().flat_map(|it| it.shaders.clone()));
                     }
-                    self.pipelines.insert(handle.0, Arc::new(Pipeline { shaders, ..Pipeline::default() }));
+                    self.pipelines.insert(handle.0, Arc::new(TrackedPipeline { shaders, ..TrackedPipeline::default() }));
                 }
             }
             (Call::CreateShadersEXT(it), Some(Outcome::CreateShadersEXT(made))) => {
@@ -94,7 +94,7 @@ impl Device {
         true
     }
 
-    fn graphics_pipeline(&self, info: View<'_, vk::GraphicsPipelineCreateInfo>, out: &mut Out<'_>) -> Pipeline {
+    fn graphics_pipeline(&self, info: View<'_, vk::GraphicsPipelineCreateInfo>, out: &mut TrackerOutput<'_>) -> TrackedPipeline {
         let linked = info.chained::<vk::PipelineLibraryCreateInfoKHR>();
         let parts = match info.chained::<vk::GraphicsPipelineLibraryCreateInfoEXT>() {
             Some(it) => it.flags.0,
@@ -102,19 +102,19 @@ impl Device {
             None if linked.is_some() => 0,
             None => ALL_PARTS,
         };
-        let mut pipeline = Pipeline::default();
+        let mut pipeline = TrackedPipeline::default();
         for library in linked.iter().flat_map(|it| it.p_libraries()) {
             match self.pipelines.get(library.0) {
-                Some(library) => pipeline.link(library),
-                None => out.missing("a pipeline library that nobody created"),
+                Some(library) => pipeline.link_library(library),
+                None => out.report_untracked("a pipeline library that nobody created"),
             }
         }
         pipeline.shaders.extend(self.stages(info.p_stages(), out));
         let dynamic = info.p_dynamic_state();
-        pipeline.dynamic.0 |= dynamic.map_or(0, |it| Dynamic::of(it.p_dynamic_states()).0);
+        pipeline.dynamic.0 |= dynamic.map_or(0, |it| DynamicStates::of(it.p_dynamic_states()).0);
         let has = |part: Parts| parts & part.0 != 0;
         if let Some(it) = info.p_vertex_input_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
-            pipeline.vertex = VertexInput::of(it);
+            pipeline.vertex = VertexInput::from_create_info(it);
         }
         if let Some(it) = info.p_input_assembly_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
             pipeline.raster.topology = Some(it.topology);
@@ -143,24 +143,24 @@ impl Device {
     fn groups(
         &self,
         info: View<'_, vk::GraphicsPipelineShaderGroupsCreateInfoNV>,
-        pipeline: &Pipeline,
-        out: &mut Out<'_>,
-    ) -> Vec<Arc<Pipeline>> {
-        let group = |it: View<'_, vk::GraphicsShaderGroupCreateInfoNV>, out: &mut Out<'_>| Pipeline {
+        pipeline: &TrackedPipeline,
+        out: &mut TrackerOutput<'_>,
+    ) -> Vec<Arc<TrackedPipeline>> {
+        let group = |it: View<'_, vk::GraphicsShaderGroupCreateInfoNV>, out: &mut TrackerOutput<'_>| TrackedPipeline {
             shaders: self.stages(it.p_stages(), out),
-            vertex: it.p_vertex_input_state().map_or_else(VertexInput::default, VertexInput::of),
+            vertex: it.p_vertex_input_state().map_or_else(VertexInput::default, VertexInput::from_create_info),
             ..pipeline.clone()
         };
         let own = info.p_groups().iter().map(|it| Arc::new(group(it, out))).collect::<Vec<_>>();
         let others = info.p_pipelines().iter().filter_map(|it| self.pipelines.get(it.0));
-        own.into_iter().chain(others.flat_map(|it| it.with_groups())).collect()
+        own.into_iter().chain(others.flat_map(|it| it.bindable_pipelines())).collect()
     }
 
-    fn stages(&self, stages: Views<'_, vk::PipelineShaderStageCreateInfo>, out: &mut Out<'_>) -> Vec<Shader> {
+    fn stages(&self, stages: Views<'_, vk::PipelineShaderStageCreateInfo>, out: &mut TrackerOutput<'_>) -> Vec<Shader> {
         stages.iter().map(|it| self.stage(it, out)).collect()
     }
 
-    fn stage(&self, it: View<'_, vk::PipelineShaderStageCreateInfo>, out: &mut Out<'_>) -> Shader {
+    fn stage(&self, it: View<'_, vk::PipelineShaderStageCreateInfo>, out: &mut TrackerOutput<'_>) -> Shader {
         let module = self.shader_modules.get(it.module.0).cloned();
         let chained = it.chained::<vk::ShaderModuleCreateInfo>();
         let words = chained.map(|it| it.p_code()).or(module.as_deref()).unwrap_or_default();
@@ -168,9 +168,9 @@ impl Device {
     }
 }
 
-fn shader_object(info: View<'_, vk::ShaderCreateInfoEXT>, out: &mut Out<'_>) -> Shader {
+fn shader_object(info: View<'_, vk::ShaderCreateInfoEXT>, out: &mut TrackerOutput<'_>) -> Shader {
     if info.code_type != vk::ShaderCodeTypeEXT::SPIRV_EXT {
-        out.missing("shaders that are not SPIR-V");
+        out.report_untracked("shaders that are not SPIR-V");
         return Shader { stage: info.stage, interface: None };
     }
     let bytes = info.p_code();
@@ -183,7 +183,7 @@ fn reflect(
     name: Option<&CStr>,
     stage: vk::ShaderStageFlagBits,
     specialization: Option<View<'_, vk::SpecializationInfo>>,
-    out: &mut Out<'_>,
+    out: &mut TrackerOutput<'_>,
 ) -> Shader {
     let mut constants = Vec::new();
     if let Some(info) = specialization {
@@ -197,21 +197,21 @@ fn reflect(
     let entry_point = name.and_then(|it| it.to_str().ok()).unwrap_or("main");
     let interface = out.reflect.reflect(&ShaderCode { words, entry_point, stage, constants });
     match &interface {
-        None => out.missing("what a shader accesses"),
-        Some(it) if it.is_partial => out.missing("some of what a shader accesses: it could not be followed to the end"),
+        None => out.report_untracked("what a shader accesses"),
+        Some(it) if it.is_partial => out.report_untracked("some of what a shader accesses: it could not be followed to the end"),
         Some(_) => {}
     }
     Shader { stage, interface: interface.map(Arc::new) }
 }
 
-impl Pipeline {
+impl TrackedPipeline {
     /// All that may be bound of it: its groups, or itself where it has none.
-    pub(crate) fn with_groups(self: &Arc<Pipeline>) -> Vec<Arc<Pipeline>> {
+    pub(crate) fn bindable_pipelines(self: &Arc<TrackedPipeline>) -> Vec<Arc<TrackedPipeline>> {
         if self.groups.is_empty() { vec![Arc::clone(self)] } else { self.groups.clone() }
     }
 
     /// Takes over what a library has: each has its parts, and what it has not is as it begins.
-    fn link(&mut self, library: &Pipeline) {
+    fn link_library(&mut self, library: &TrackedPipeline) {
         self.shaders.extend(library.shaders.iter().cloned());
         self.dynamic.0 |= library.dynamic.0;
         if !library.vertex.is_empty() {
@@ -241,7 +241,7 @@ impl Pipeline {
     }
 }
 
-impl Raster {
+impl RasterState {
     fn set_depth_stencil(&mut self, it: &vk::PipelineDepthStencilStateCreateInfo) {
         use vk::PipelineDepthStencilStateCreateFlags as Flags;
         let in_order = Flags::RASTERIZATION_ORDER_ATTACHMENT_DEPTH_ACCESS_EXT.0
@@ -251,8 +251,8 @@ impl Raster {
         self.has_depth_write = it.depth_write_enable.is_true();
         self.has_depth_bounds = it.depth_bounds_test_enable.is_true();
         self.has_stencil_test = it.stencil_test_enable.is_true();
-        self.front = Face::of(&it.front);
-        self.back = Face::of(&it.back);
+        self.front = StencilFace::of(&it.front);
+        self.back = StencilFace::of(&it.back);
     }
 
     fn set_blending(&mut self, it: View<'_, vk::PipelineColorBlendStateCreateInfo>) {

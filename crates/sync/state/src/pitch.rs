@@ -6,14 +6,14 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
 use lavascope_sync_ir::{Step, SubresourceLayout, Tiling};
 
-use crate::device::{Device, Event};
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
-use crate::image::{Image, SIZE_MAX};
-use crate::listener::Out;
+use crate::image::{TrackedImage, SIZE_MAX};
+use crate::listener::TrackerOutput;
 
-impl Device {
+impl TrackedDevice {
     /// The driver tells where subresources lie.
-    pub(crate) fn layouts(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+    pub(crate) fn track_subresource_layouts(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::GetImageSubresourceLayout(it), Some(Outcome::GetImageSubresourceLayout(done))) => {
                 if let (Some(which), Some(layout)) = (it.p_subresource(), done.p_layout()) {
@@ -35,12 +35,12 @@ impl Device {
         handle: u64,
         which: &vk::ImageSubresource,
         layout: &vk::SubresourceLayout,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let Some(image) = self.images.get_mut(handle) else { return };
         let Some(plane) = image.plane_of(which) else { return };
         image.layouts.resize(format::plane_count(image.info.format), None);
-        image.layouts[plane] = Some(sane(layout));
+        image.layouts[plane] = Some(clamp_layout(layout));
         let Some(all) = image.layouts.iter().copied().collect::<Option<Vec<SubresourceLayout>>>() else { return };
         if is_dense(image, &all) && image.info.tiling == Tiling::Linear {
             return;
@@ -50,20 +50,20 @@ impl Device {
             return;
         }
         if image.is_used.get() {
-            out.missing("where the texels of a linear image lie, asked for after it was used");
+            out.report_untracked("where the texels of a linear image lie, asked for after it was used");
             return;
         }
         image.info.tiling = tiling;
-        self.tell_again(handle, out);
+        self.replace_resource(handle, out);
     }
 
     /// An image that nobody has used turns out to be something else: it is another resource from now on.
-    fn tell_again(&mut self, handle: u64, out: &mut Out<'_>) {
+    fn replace_resource(&mut self, handle: u64, out: &mut TrackerOutput<'_>) {
         let Some(image) = self.images.get(handle) else { return };
         let (Some(old), memory) = (image.resource, image.memory) else { return };
         let Some(start) = self.memories.get(memory).and_then(|it| it.start_of(old)) else { return };
         let size = image.bytes();
-        let resource = image.with(self.binding(memory, start, size, out));
+        let resource = image.to_resource(self.binding(memory, start, size, out));
         out.step(Step::Destroy(old));
         let id = self.add_resource(handle, &resource, out);
         if let Some(memory) = self.memories.get_mut(memory) {
@@ -75,7 +75,7 @@ impl Device {
     }
 }
 
-impl Image {
+impl TrackedImage {
     /// The plane that a layout is about, if it says something that was not known: the first layer of the only level of
     /// an image whose texels lie in rows.
     fn plane_of(&self, which: &vk::ImageSubresource) -> Option<usize> {
@@ -95,7 +95,7 @@ impl Image {
 }
 
 /// Nothing that is told is larger than memory.
-fn sane(it: &vk::SubresourceLayout) -> SubresourceLayout {
+fn clamp_layout(it: &vk::SubresourceLayout) -> SubresourceLayout {
     SubresourceLayout {
         offset: it.offset.min(SIZE_MAX),
         row_pitch: it.row_pitch.min(SIZE_MAX),
@@ -105,7 +105,7 @@ fn sane(it: &vk::SubresourceLayout) -> SubresourceLayout {
 }
 
 /// Whether an image of one plane lies as it is taken to lie anyway: without gaps.
-fn is_dense(image: &Image, layouts: &[SubresourceLayout]) -> bool {
+fn is_dense(image: &TrackedImage, layouts: &[SubresourceLayout]) -> bool {
     let [it] = layouts else { return false };
     let [row, rows, slices] = format::plane_extent(image.info.format, 0, image.info.extent);
     let steps = [

@@ -4,10 +4,10 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::Access;
 
-use crate::device::{Device, Event};
-use crate::listener::Out;
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::TrackerOutput;
 use crate::undo::Undo;
-use crate::usage::{CONDITION_READ, COPY_WRITE, COUNTER_READ, COUNTER_WRITE, Usage};
+use crate::usage::{CONDITION_READ, COPY_WRITE, COUNTER_READ, COUNTER_WRITE, StageAccess};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryPool {
@@ -15,8 +15,8 @@ pub(crate) struct QueryPool {
     values: Option<u32>,
 }
 
-impl Device {
-    pub(crate) fn queries(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_queries(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateQueryPool(it), Some(Outcome::CreateQueryPool(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_query_pool()) {
@@ -30,22 +30,22 @@ impl Device {
             (Call::CmdBeginConditionalRenderingEXT(it), None) => {
                 let Some(info) = it.p_conditional_rendering_begin() else { return true };
                 let read = self.buffer_access(info.buffer, info.offset, 4, CONDITION_READ, out);
-                self.act(it.command_buffer, read.into_iter().collect(), out);
-                self.put_under_condition(it.command_buffer, true);
+                self.record_action(it.command_buffer, read.into_iter().collect(), out);
+                self.set_conditional_rendering(it.command_buffer, true);
             }
-            (Call::CmdEndConditionalRenderingEXT(it), None) => self.put_under_condition(it.command_buffer, false),
+            (Call::CmdEndConditionalRenderingEXT(it), None) => self.set_conditional_rendering(it.command_buffer, false),
             (Call::CmdBindTransformFeedbackBuffersEXT(it), None) => self.bind_feedback(*it, out),
             (Call::CmdBeginTransformFeedbackEXT(it), None) => {
                 let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
                 let counters = self.counters(buffers, offsets, COUNTER_READ, out);
-                self.act(it.command_buffer, counters, out);
-                self.feed_back(it.command_buffer, true);
+                self.record_action(it.command_buffer, counters, out);
+                self.set_transform_feedback(it.command_buffer, true);
             }
             (Call::CmdEndTransformFeedbackEXT(it), None) => {
                 let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
                 let counters = self.counters(buffers, offsets, COUNTER_WRITE, out);
-                self.act(it.command_buffer, counters, out);
-                self.feed_back(it.command_buffer, false);
+                self.record_action(it.command_buffer, counters, out);
+                self.set_transform_feedback(it.command_buffer, false);
             }
             _ => return false,
         }
@@ -58,7 +58,7 @@ impl Device {
         pool: vk::QueryPool,
         flags: vk::QueryResultFlags,
         stride: u64,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> u64 {
         let has = |flag: vk::QueryResultFlags| flags.0 & flag.0 != 0;
         let width: u64 = if has(vk::QueryResultFlags::_64) { 8 } else { 4 };
@@ -68,14 +68,14 @@ impl Device {
             Some(Some(values)) => width * u64::from(values + extra),
             // All that a stride leaves room for.
             _ => {
-                out.missing("how large the results of queries are");
+                out.report_untracked("how large the results of queries are");
                 stride
             }
         }
     }
 
     /// Results lie `stride` apart.
-    fn copy_results(&mut self, it: View<'_, vk::CmdCopyQueryPoolResultsParams>, out: &mut Out<'_>) {
+    fn copy_results(&mut self, it: View<'_, vk::CmdCopyQueryPoolResultsParams>, out: &mut TrackerOutput<'_>) {
         let size = self.result_size(it.query_pool, it.flags, it.stride, out);
         let mut accesses: Vec<Access> = Vec::new();
         if it.stride == size {
@@ -89,34 +89,34 @@ impl Device {
                 accesses.extend(self.buffer_access(it.dst_buffer, offset, size, COPY_WRITE, out));
             }
         }
-        self.act(it.command_buffer, accesses, out);
+        self.record_action(it.command_buffer, accesses, out);
     }
 
-    fn bind_feedback(&mut self, it: View<'_, vk::CmdBindTransformFeedbackBuffersEXTParams>, out: &mut Out<'_>) {
+    fn bind_feedback(&mut self, it: View<'_, vk::CmdBindTransformFeedbackBuffersEXTParams>, out: &mut TrackerOutput<'_>) {
         let (offsets, sizes) = (it.p_offsets(), it.p_sizes());
         for (at, buffer) in it.p_buffers().iter().enumerate() {
             let offset = offsets.get(at).copied().unwrap_or(0);
             let size = sizes.get(at).copied().unwrap_or(vk::WHOLE_SIZE);
-            let part = self.buffer_part(*buffer, offset, size);
+            let part = self.buffer_range(*buffer, offset, size);
             if part.is_none() {
-                out.missing("a buffer whose memory is not known");
+                out.report_untracked("a buffer whose memory is not known");
             }
             let number = it.first_binding.saturating_add(at as u32);
-            if let (Some(own), Some(part)) = (self.recording(it.command_buffer), part) {
-                own.state.feedback.insert(number, part);
+            if let (Some(own), Some(part)) = (self.command_buffer_mut(it.command_buffer), part) {
+                own.state.feedback_buffers.insert(number, part);
             }
         }
     }
 
-    fn counters(&self, buffers: &[vk::Buffer], offsets: &[u64], usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
+    fn counters(&self, buffers: &[vk::Buffer], offsets: &[u64], usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         let used = buffers.iter().enumerate().filter(|it| it.1.0 != 0);
         let offset = |at: usize| offsets.get(at).copied().unwrap_or(0);
         used.filter_map(|(at, buffer)| self.buffer_access(*buffer, offset(at), 4, usage, out)).collect()
     }
 
     /// Whether the following draws and dispatches are made at all, memory decides.
-    pub(crate) fn put_under_condition(&mut self, buffer: vk::CommandBuffer, is_conditional: bool) {
-        if let Some(own) = self.recording(buffer) {
+    pub(crate) fn set_conditional_rendering(&mut self, buffer: vk::CommandBuffer, is_conditional: bool) {
+        if let Some(own) = self.command_buffer_mut(buffer) {
             if is_conditional {
                 own.undo = Undo::Condition(own.state.is_conditional);
             }
@@ -124,10 +124,10 @@ impl Device {
         }
     }
 
-    pub(crate) fn feed_back(&mut self, buffer: vk::CommandBuffer, is_active: bool) {
-        if let Some(own) = self.recording(buffer) {
-            own.undo = Undo::Feedback(own.state.is_feeding_back);
-            own.state.is_feeding_back = is_active;
+    pub(crate) fn set_transform_feedback(&mut self, buffer: vk::CommandBuffer, is_active: bool) {
+        if let Some(own) = self.command_buffer_mut(buffer) {
+            own.undo = Undo::Feedback(own.state.is_transform_feedback_active);
+            own.state.is_transform_feedback_active = is_active;
         }
     }
 }

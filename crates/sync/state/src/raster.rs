@@ -7,7 +7,7 @@ use lavascope_abi::DynamicState;
 
 /// What a pipeline or a command buffer says about rasterization, tests and blending.
 #[derive(Clone, Debug)]
-pub(crate) struct Raster {
+pub(crate) struct RasterState {
     pub(crate) is_discarded: bool,
     pub(crate) cull_mode: u32,
     /// Where it is known.
@@ -16,27 +16,27 @@ pub(crate) struct Raster {
     pub(crate) has_depth_write: bool,
     pub(crate) has_depth_bounds: bool,
     pub(crate) has_stencil_test: bool,
-    pub(crate) front: Face,
-    pub(crate) back: Face,
+    pub(crate) front: StencilFace,
+    pub(crate) back: StencilFace,
     pub(crate) has_logic_op: bool,
     pub(crate) logic_op: vk::LogicOp,
     /// Whether an image that is bound says how densely to shade.
     pub(crate) has_rate_image: bool,
     /// Whether input attachments are read in the order of fragments.
-    pub(crate) ordered: Ordered,
+    pub(crate) ordered: RasterOrderedReads,
     pub(crate) colors: Vec<ColorState>,
 }
 
 /// Which input attachments are read in the order of fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ordered {
+pub(crate) struct RasterOrderedReads {
     pub(crate) color: bool,
     pub(crate) depth_stencil: bool,
 }
 
 /// How the stencil test of one face goes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Face {
+pub(crate) struct StencilFace {
     pub(crate) fail_op: vk::StencilOp,
     pub(crate) pass_op: vk::StencilOp,
     pub(crate) depth_fail_op: vk::StencilOp,
@@ -58,9 +58,9 @@ impl Default for ColorState {
     }
 }
 
-impl Default for Raster {
-    fn default() -> Raster {
-        Raster {
+impl Default for RasterState {
+    fn default() -> RasterState {
+        RasterState {
             is_discarded: false,
             cull_mode: 0,
             topology: None,
@@ -68,12 +68,12 @@ impl Default for Raster {
             has_depth_write: false,
             has_depth_bounds: false,
             has_stencil_test: false,
-            front: Face::default(),
-            back: Face::default(),
+            front: StencilFace::default(),
+            back: StencilFace::default(),
             has_logic_op: false,
             logic_op: vk::LogicOp::COPY,
             has_rate_image: false,
-            ordered: Ordered::default(),
+            ordered: RasterOrderedReads::default(),
             colors: Vec::new(),
         }
     }
@@ -81,9 +81,9 @@ impl Default for Raster {
 
 /// Which parts of the state are set in the command buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dynamic(pub(crate) u32);
+pub(crate) struct DynamicStates(pub(crate) u32);
 
-impl Dynamic {
+impl DynamicStates {
     const DISCARD: u32 = 1;
     const CULL_MODE: u32 = 1 << 1;
     const DEPTH_TEST: u32 = 1 << 2;
@@ -102,79 +102,79 @@ impl Dynamic {
     pub(crate) const VERTEX_INPUT: u32 = 1 << 13;
     pub(crate) const STRIDE: u32 = 1 << 14;
     /// Shader objects have no state of their own.
-    pub(crate) const ALL: Dynamic = Dynamic(!Dynamic::STRIDE);
+    pub(crate) const ALL: DynamicStates = DynamicStates(!DynamicStates::STRIDE);
 
     pub(crate) fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
     }
 
-    pub(crate) fn of(states: &[DynamicState]) -> Dynamic {
+    pub(crate) fn of(states: &[DynamicState]) -> DynamicStates {
         let bit = |it: &DynamicState| match *it {
-            DynamicState::RASTERIZER_DISCARD_ENABLE => Dynamic::DISCARD,
-            DynamicState::CULL_MODE => Dynamic::CULL_MODE,
-            DynamicState::PRIMITIVE_TOPOLOGY => Dynamic::TOPOLOGY,
-            DynamicState::DEPTH_TEST_ENABLE => Dynamic::DEPTH_TEST,
-            DynamicState::DEPTH_WRITE_ENABLE => Dynamic::DEPTH_WRITE,
-            DynamicState::DEPTH_BOUNDS_TEST_ENABLE => Dynamic::DEPTH_BOUNDS,
-            DynamicState::STENCIL_TEST_ENABLE => Dynamic::STENCIL_TEST,
-            DynamicState::STENCIL_OP => Dynamic::STENCIL_OP,
-            DynamicState::STENCIL_WRITE_MASK => Dynamic::STENCIL_WRITE_MASK,
-            DynamicState::COLOR_BLEND_ENABLE_EXT => Dynamic::BLEND,
-            DynamicState::COLOR_WRITE_MASK_EXT => Dynamic::WRITE_MASK,
-            DynamicState::COLOR_WRITE_ENABLE_EXT => Dynamic::WRITE_ENABLE,
-            DynamicState::LOGIC_OP_ENABLE_EXT => Dynamic::LOGIC_OP_ENABLE,
-            DynamicState::LOGIC_OP_EXT => Dynamic::LOGIC_OP,
-            DynamicState::SHADING_RATE_IMAGE_ENABLE_NV => Dynamic::RATE_IMAGE,
-            DynamicState::VERTEX_INPUT_EXT => Dynamic::VERTEX_INPUT,
-            DynamicState::VERTEX_INPUT_BINDING_STRIDE => Dynamic::STRIDE,
+            DynamicState::RASTERIZER_DISCARD_ENABLE => DynamicStates::DISCARD,
+            DynamicState::CULL_MODE => DynamicStates::CULL_MODE,
+            DynamicState::PRIMITIVE_TOPOLOGY => DynamicStates::TOPOLOGY,
+            DynamicState::DEPTH_TEST_ENABLE => DynamicStates::DEPTH_TEST,
+            DynamicState::DEPTH_WRITE_ENABLE => DynamicStates::DEPTH_WRITE,
+            DynamicState::DEPTH_BOUNDS_TEST_ENABLE => DynamicStates::DEPTH_BOUNDS,
+            DynamicState::STENCIL_TEST_ENABLE => DynamicStates::STENCIL_TEST,
+            DynamicState::STENCIL_OP => DynamicStates::STENCIL_OP,
+            DynamicState::STENCIL_WRITE_MASK => DynamicStates::STENCIL_WRITE_MASK,
+            DynamicState::COLOR_BLEND_ENABLE_EXT => DynamicStates::BLEND,
+            DynamicState::COLOR_WRITE_MASK_EXT => DynamicStates::WRITE_MASK,
+            DynamicState::COLOR_WRITE_ENABLE_EXT => DynamicStates::WRITE_ENABLE,
+            DynamicState::LOGIC_OP_ENABLE_EXT => DynamicStates::LOGIC_OP_ENABLE,
+            DynamicState::LOGIC_OP_EXT => DynamicStates::LOGIC_OP,
+            DynamicState::SHADING_RATE_IMAGE_ENABLE_NV => DynamicStates::RATE_IMAGE,
+            DynamicState::VERTEX_INPUT_EXT => DynamicStates::VERTEX_INPUT,
+            DynamicState::VERTEX_INPUT_BINDING_STRIDE => DynamicStates::STRIDE,
             // No access depends on the others.
             _ => 0,
         };
-        Dynamic(states.iter().map(bit).fold(0, |all, it| all | it))
+        DynamicStates(states.iter().map(bit).fold(0, |all, it| all | it))
     }
 }
 
-impl Raster {
+impl RasterState {
     /// This state, with what is dynamic taken from the command buffer.
-    pub(crate) fn with<'a>(&'a self, dynamic: Dynamic, set: &Raster) -> Cow<'a, Raster> {
-        if dynamic == Dynamic::default() {
+    pub(crate) fn with_dynamic<'a>(&'a self, dynamic: DynamicStates, set: &RasterState) -> Cow<'a, RasterState> {
+        if dynamic == DynamicStates::default() {
             return Cow::Borrowed(self);
         }
         let mut it = self.clone();
-        let mut take = |bit: u32, take: fn(&mut Raster, &Raster)| {
+        let mut take = |bit: u32, take: fn(&mut RasterState, &RasterState)| {
             if dynamic.has(bit) {
                 take(&mut it, set);
             }
         };
-        take(Dynamic::DISCARD, |it, set| it.is_discarded = set.is_discarded);
-        take(Dynamic::CULL_MODE, |it, set| it.cull_mode = set.cull_mode);
-        take(Dynamic::TOPOLOGY, |it, set| it.topology = set.topology);
-        take(Dynamic::DEPTH_TEST, |it, set| it.has_depth_test = set.has_depth_test);
-        take(Dynamic::DEPTH_WRITE, |it, set| it.has_depth_write = set.has_depth_write);
-        take(Dynamic::DEPTH_BOUNDS, |it, set| it.has_depth_bounds = set.has_depth_bounds);
-        take(Dynamic::STENCIL_TEST, |it, set| it.has_stencil_test = set.has_stencil_test);
-        take(Dynamic::STENCIL_OP, |it, set| {
-            it.front = Face { write_mask: it.front.write_mask, ..set.front };
-            it.back = Face { write_mask: it.back.write_mask, ..set.back };
+        take(DynamicStates::DISCARD, |it, set| it.is_discarded = set.is_discarded);
+        take(DynamicStates::CULL_MODE, |it, set| it.cull_mode = set.cull_mode);
+        take(DynamicStates::TOPOLOGY, |it, set| it.topology = set.topology);
+        take(DynamicStates::DEPTH_TEST, |it, set| it.has_depth_test = set.has_depth_test);
+        take(DynamicStates::DEPTH_WRITE, |it, set| it.has_depth_write = set.has_depth_write);
+        take(DynamicStates::DEPTH_BOUNDS, |it, set| it.has_depth_bounds = set.has_depth_bounds);
+        take(DynamicStates::STENCIL_TEST, |it, set| it.has_stencil_test = set.has_stencil_test);
+        take(DynamicStates::STENCIL_OP, |it, set| {
+            it.front = StencilFace { write_mask: it.front.write_mask, ..set.front };
+            it.back = StencilFace { write_mask: it.back.write_mask, ..set.back };
         });
-        take(Dynamic::STENCIL_WRITE_MASK, |it, set| {
+        take(DynamicStates::STENCIL_WRITE_MASK, |it, set| {
             it.front.write_mask = set.front.write_mask;
             it.back.write_mask = set.back.write_mask;
         });
-        take(Dynamic::LOGIC_OP_ENABLE, |it, set| it.has_logic_op = set.has_logic_op);
-        take(Dynamic::RATE_IMAGE, |it, set| it.has_rate_image = set.has_rate_image);
-        take(Dynamic::LOGIC_OP, |it, set| it.logic_op = set.logic_op);
+        take(DynamicStates::LOGIC_OP_ENABLE, |it, set| it.has_logic_op = set.has_logic_op);
+        take(DynamicStates::RATE_IMAGE, |it, set| it.has_rate_image = set.has_rate_image);
+        take(DynamicStates::LOGIC_OP, |it, set| it.logic_op = set.logic_op);
         let count = it.colors.len().max(set.colors.len());
         it.colors.resize(count, ColorState::default());
         for (at, color) in it.colors.iter_mut().enumerate() {
             let set = set.colors.get(at).copied().unwrap_or_default();
-            if dynamic.has(Dynamic::BLEND) {
+            if dynamic.has(DynamicStates::BLEND) {
                 color.is_blended = set.is_blended;
             }
-            if dynamic.has(Dynamic::WRITE_MASK) {
+            if dynamic.has(DynamicStates::WRITE_MASK) {
                 color.write_mask = set.write_mask;
             }
-            if dynamic.has(Dynamic::WRITE_ENABLE) {
+            if dynamic.has(DynamicStates::WRITE_ENABLE) {
                 color.is_enabled = set.is_enabled;
             }
         }
@@ -226,9 +226,9 @@ impl Raster {
     }
 }
 
-impl Face {
-    pub(crate) fn of(it: &vk::StencilOpState) -> Face {
-        Face {
+impl StencilFace {
+    pub(crate) fn of(it: &vk::StencilOpState) -> StencilFace {
+        StencilFace {
             fail_op: it.fail_op,
             pass_op: it.pass_op,
             depth_fail_op: it.depth_fail_op,
@@ -251,9 +251,9 @@ impl Face {
     }
 }
 
-impl Raster {
+impl RasterState {
     /// Changes the faces that a mask names.
-    pub(crate) fn each_face(&mut self, faces: vk::StencilFaceFlags, change: &dyn Fn(&mut Face)) {
+    pub(crate) fn update_faces(&mut self, faces: vk::StencilFaceFlags, change: &dyn Fn(&mut StencilFace)) {
         if faces.0 & vk::StencilFaceFlags::FRONT.0 != 0 {
             change(&mut self.front);
         }
@@ -270,8 +270,8 @@ mod tests {
 
     fn writes(compare_op: CompareOp, ops: [StencilOp; 3], has_depth_test: bool) -> bool {
         let [fail_op, pass_op, depth_fail_op] = ops;
-        let face = Face { fail_op, pass_op, depth_fail_op, compare_op, write_mask: 1 };
-        Raster { front: face, has_depth_test, cull_mode: vk::CullModeFlags::BACK.0, ..Raster::default() }
+        let face = StencilFace { fail_op, pass_op, depth_fail_op, compare_op, write_mask: 1 };
+        RasterState { front: face, has_depth_test, cull_mode: vk::CullModeFlags::BACK.0, ..RasterState::default() }
             .stencil_writes()
     }
 
@@ -289,10 +289,10 @@ mod tests {
 
     #[test]
     fn culled_faces_and_empty_masks_write_no_stencil() {
-        let face = Face { fail_op: StencilOp::ZERO, pass_op: StencilOp::ZERO, write_mask: 1, ..Face::default() };
-        let raster = Raster { front: face, ..Raster::default() };
+        let face = StencilFace { fail_op: StencilOp::ZERO, pass_op: StencilOp::ZERO, write_mask: 1, ..StencilFace::default() };
+        let raster = RasterState { front: face, ..RasterState::default() };
         assert!(raster.stencil_writes());
-        assert!(!Raster { cull_mode: vk::CullModeFlags::FRONT.0, ..raster.clone() }.stencil_writes());
-        assert!(!Raster { front: Face { write_mask: 0, ..face }, ..raster }.stencil_writes());
+        assert!(!RasterState { cull_mode: vk::CullModeFlags::FRONT.0, ..raster.clone() }.stencil_writes());
+        assert!(!RasterState { front: StencilFace { write_mask: 0, ..face }, ..raster }.stencil_writes());
     }
 }

@@ -4,26 +4,26 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{Access, Certainty};
 
-use crate::bind::Kind;
-use crate::device::{Device, Event};
+use crate::bind::BindPoint;
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
 use crate::launch::Launch;
-use crate::listener::Out;
+use crate::listener::TrackerOutput;
 use crate::memory::is_success;
-use crate::opaque::Opaque;
+use crate::opaque::OpaqueObject;
 use crate::ray::{BOX, INSTANCE, SCRATCH, TRANSFORM};
 use crate::usage::{
-    BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_READ, BUILD_WRITE, STRUCTURE_COPY_READ, STRUCTURE_COPY_WRITE, Usage,
+    BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_READ, BUILD_WRITE, STRUCTURE_COPY_READ, STRUCTURE_COPY_WRITE, StageAccess,
 };
 use crate::vertex::index_size;
 
-impl Device {
-    pub(crate) fn rays_nv(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_ray_tracing_nv(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateAccelerationStructureNV(it), Some(Outcome::CreateAccelerationStructureNV(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
                     let size = Some(info.compacted_size).filter(|it| *it != 0);
-                    self.structures_nv.insert(handle.0, Opaque::new(size));
+                    self.structures_nv.insert(handle.0, OpaqueObject::new(size));
                 }
             }
             (Call::DestroyAccelerationStructureNV(it), None) => {
@@ -50,23 +50,23 @@ impl Device {
                     }
                 }
             }
-            _ => return self.commands_nv(event.call, out),
+            _ => return self.track_ray_commands_nv(event.call, out),
         }
         true
     }
 
-    fn commands_nv(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
+    fn track_ray_commands_nv(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdBuildAccelerationStructureNV(it) => self.build_nv(*it, out),
             Call::CmdCopyAccelerationStructureNV(it) => {
-                let mut accesses = self.of_structure_nv(it.src, STRUCTURE_COPY_READ, out);
-                accesses.extend(self.of_structure_nv(it.dst, STRUCTURE_COPY_WRITE, out));
-                self.act(it.command_buffer, accesses, out);
+                let mut accesses = self.structure_accesses_nv(it.src, STRUCTURE_COPY_READ, out);
+                accesses.extend(self.structure_accesses_nv(it.dst, STRUCTURE_COPY_WRITE, out));
+                self.record_action(it.command_buffer, accesses, out);
             }
             Call::CmdWriteAccelerationStructuresPropertiesNV(it) => {
                 let all = it.p_acceleration_structures().iter();
-                let reads = all.flat_map(|it| self.of_structure_nv(*it, BUILD_READ, out)).collect();
-                self.act(it.command_buffer, reads, out);
+                let reads = all.flat_map(|it| self.structure_accesses_nv(*it, BUILD_READ, out)).collect();
+                self.record_action(it.command_buffer, reads, out);
             }
             Call::CmdTraceRaysNV(it) => {
                 // How long a table is only the shaders know.
@@ -83,30 +83,30 @@ impl Device {
                 });
                 let reads = reads.collect();
                 let launch = Launch::Rays([it.width, it.height, it.depth]);
-                self.run(it.command_buffer, Kind::RayTracing, reads, &launch, out);
+                self.record_launch(it.command_buffer, BindPoint::RayTracing, reads, &launch, out);
             }
             _ => return false,
         }
         true
     }
 
-    fn of_structure_nv(&self, handle: vk::AccelerationStructureNV, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
-        let own = self.structures_nv.get(handle.0).and_then(Opaque::part);
+    fn structure_accesses_nv(&self, handle: vk::AccelerationStructureNV, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
+        let own = self.structures_nv.get(handle.0).and_then(OpaqueObject::part);
         if own.is_none() {
-            out.missing("an acceleration structure whose memory is not known");
+            out.report_untracked("an acceleration structure whose memory is not known");
         }
-        own.map(|(resource, bytes)| usage.on_bytes(resource, bytes)).into_iter().collect()
+        own.map(|(resource, bytes)| usage.access_to_bytes(resource, bytes)).into_iter().collect()
     }
 
-    fn build_nv(&mut self, it: View<'_, vk::CmdBuildAccelerationStructureNVParams>, out: &mut Out<'_>) {
-        let mut accesses = self.of_structure_nv(it.dst, BUILD_WRITE, out);
+    fn build_nv(&mut self, it: View<'_, vk::CmdBuildAccelerationStructureNVParams>, out: &mut TrackerOutput<'_>) {
+        let mut accesses = self.structure_accesses_nv(it.dst, BUILD_WRITE, out);
         if it.update.is_true() {
-            accesses.extend(self.of_structure_nv(it.src, BUILD_READ, out));
+            accesses.extend(self.structure_accesses_nv(it.src, BUILD_READ, out));
         }
         accesses.extend(self.buffer_access(it.scratch, it.scratch_offset, SCRATCH, BUILD_WRITE, out));
         let Some(info) = it.p_info() else { return };
         if info.type_ == vk::AccelerationStructureTypeKHR::TOP_LEVEL_KHR {
-            out.missing("the structures that instances in memory refer to");
+            out.report_untracked("the structures that instances in memory refer to");
             let size = u64::from(info.instance_count) * INSTANCE;
             accesses.extend(self.buffer_access(it.instance_data, it.instance_offset, size, BUILD_INPUT_READ, out));
         }
@@ -120,7 +120,7 @@ impl Device {
                 given.filter_map(|(buffer, at, size)| self.buffer_access(buffer, at, size, BUILD_INPUT_READ, out));
             accesses.extend(reads.collect::<Vec<_>>());
         }
-        self.act(it.command_buffer, accesses, out);
+        self.record_action(it.command_buffer, accesses, out);
     }
 }
 

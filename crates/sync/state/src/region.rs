@@ -6,7 +6,7 @@ use lavascope_abi as vk;
 use lavascope_sync_ir::{Area, Components, ImageRegion, Region};
 
 use crate::format;
-use crate::image::Image;
+use crate::image::TrackedImage;
 
 /// A region of a copy between a buffer and an image has at most this many ranges; one that would have more is taken as
 /// everything between its first and its last byte.
@@ -14,7 +14,7 @@ const RANGES_MAX: u64 = 4096;
 
 /// A box of texels in a level of an image, of some layers.
 #[derive(Clone, Copy)]
-pub(crate) struct Texels {
+pub(crate) struct TexelBox {
     pub(crate) layers: vk::ImageSubresourceLayers,
     pub(crate) offset: [i32; 3],
     pub(crate) extent: [u32; 3],
@@ -22,7 +22,7 @@ pub(crate) struct Texels {
 
 /// Where texels lie in a buffer.
 #[derive(Clone, Copy)]
-pub(crate) struct Rows {
+pub(crate) struct BufferTexelLayout {
     pub(crate) offset: u64,
     pub(crate) row_length: u32,
     pub(crate) image_height: u32,
@@ -46,8 +46,8 @@ pub(crate) fn area_of(it: vk::Rect2D) -> Area {
     }
 }
 
-impl Image {
-    pub(crate) fn whole(&self) -> ImageRegion {
+impl TrackedImage {
+    pub(crate) fn whole_region(&self) -> ImageRegion {
         ImageRegion {
             aspects: self.aspects,
             mips: 0..self.info.mips,
@@ -57,11 +57,11 @@ impl Image {
         }
     }
 
-    pub(crate) fn range(&self, it: &vk::ImageSubresourceRange) -> ImageRegion {
+    pub(crate) fn subresource_region(&self, it: &vk::ImageSubresourceRange) -> ImageRegion {
         ImageRegion {
             aspects: it.aspect_mask.0,
-            mips: part(it.base_mip_level, it.level_count, self.info.mips),
-            layers: part(it.base_array_layer, it.layer_count, self.info.layers),
+            mips: clamped_range(it.base_mip_level, it.level_count, self.info.mips),
+            layers: clamped_range(it.base_array_layer, it.layer_count, self.info.layers),
             area: None,
             components: Components::ALL,
         }
@@ -69,7 +69,7 @@ impl Image {
 
     /// The texels of a copy. The slices of an image with three dimensions are those of its area; for other images the
     /// depth of a copy counts layers.
-    pub(crate) fn texels(&self, it: &Texels) -> Region {
+    pub(crate) fn texel_region(&self, it: &TexelBox) -> Region {
         let mip = it.layers.mip_level;
         let is_3d = self.ty == vk::ImageType::_3D;
         let count = match it.layers.layer_count {
@@ -86,7 +86,7 @@ impl Image {
         Region::Image(ImageRegion {
             aspects: it.layers.aspect_mask.0,
             mips: mip..mip.saturating_add(1),
-            layers: part(it.layers.base_array_layer, count, self.info.layers),
+            layers: clamped_range(it.layers.base_array_layer, count, self.info.layers),
             area: (!self.is_whole_level(mip, &area)).then_some(area),
             components: Components::ALL,
         })
@@ -98,7 +98,7 @@ impl Image {
     }
 
     /// The bytes of a buffer that hold texels of this image: a range for each row, joined where rows touch.
-    pub(crate) fn buffer_ranges(&self, texels: &Texels, rows: Rows) -> Vec<Range<u64>> {
+    pub(crate) fn buffer_ranges(&self, texels: &TexelBox, rows: BufferTexelLayout) -> Vec<Range<u64>> {
         let format = format::of_aspect(self.info.format, texels.layers.aspect_mask.0);
         let (block, size) = (format::block_extent(format).map(u64::from), format::block_size(format));
         let in_blocks = |texels: u32, at: usize| u64::from(texels).div_ceil(block[at]);
@@ -107,7 +107,7 @@ impl Image {
         let row_stride = in_blocks(or(rows.row_length, texels.extent[0]), 0) * size;
         let slice_stride = in_blocks(or(rows.image_height, texels.extent[1]), 1) * row_stride;
         let row_count = in_blocks(texels.extent[1], 1);
-        let layers = part(texels.layers.base_array_layer, texels.layers.layer_count, self.info.layers);
+        let layers = clamped_range(texels.layers.base_array_layer, texels.layers.layer_count, self.info.layers);
         let slice_count = u64::from(texels.extent[2]).max(layers.len() as u64);
         if row_bytes == 0 || row_count == 0 || slice_count == 0 {
             return Vec::new();
@@ -140,13 +140,13 @@ impl Image {
 }
 
 /// A base and a count as a range inside of `0..end`; a count of all bits is the rest.
-pub(crate) fn part(base: u32, count: u32, end: u32) -> Range<u32> {
+pub(crate) fn clamped_range(base: u32, count: u32, end: u32) -> Range<u32> {
     let base = base.min(end);
     base..base.saturating_add(count).min(end)
 }
 
 /// A part of a buffer; a size of all bits is the rest.
-pub(crate) fn bytes(offset: u64, size: u64, end: u64) -> Range<u64> {
+pub(crate) fn clamped_bytes(offset: u64, size: u64, end: u64) -> Range<u64> {
     let start = offset.min(end);
     start..offset.saturating_add(size).min(end).max(start)
 }

@@ -6,21 +6,21 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{Attachment, LoadOp, RenderPass, RenderPassId, Scope, StoreOp, Subpass, SubpassDependency};
 
-use crate::device::{Device, Event};
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
-use crate::listener::{Gone, Out, object};
+use crate::listener::{Destroyed, TrackerOutput, object};
 
 /// A render pass, with what draws need to know of it.
 #[derive(Debug, Default)]
-pub(crate) struct Pass {
+pub(crate) struct TrackedRenderPass {
     pub(crate) id: Option<RenderPassId>,
-    pub(crate) subpasses: Vec<Slots>,
+    pub(crate) subpasses: Vec<SubpassAttachments>,
     pub(crate) density_map: Option<u32>,
 }
 
 /// The attachments of a subpass, by the numbers that shaders know them by.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Slots {
+pub(crate) struct SubpassAttachments {
     pub(crate) colors: Vec<Option<u32>>,
     pub(crate) depth_stencil: Option<u32>,
     pub(crate) shading_rate: Option<(u32, [u32; 2])>,
@@ -36,7 +36,7 @@ pub(crate) struct Framebuffer {
 
 /// A reference to an attachment, of either version.
 #[derive(Clone, Copy)]
-struct Reference {
+struct AttachmentRef {
     attachment: Option<u32>,
     layout: i32,
 }
@@ -46,7 +46,7 @@ macro_rules! reference {
     ($it:expr) => {{
         let it = $it;
         let attachment = Some(it.attachment).filter(|it| *it != vk::ATTACHMENT_UNUSED);
-        Reference { attachment, layout: it.layout.0 }
+        AttachmentRef { attachment, layout: it.layout.0 }
     }};
 }
 
@@ -54,7 +54,7 @@ macro_rules! attachment {
     ($it:expr) => {{
         let it = $it;
         Attachment {
-            kind: format::kind(it.format),
+            kind: format::attachment_kind(it.format),
             load: load_op(it.load_op),
             store: store_op(it.store_op),
             stencil_load: load_op(it.stencil_load_op),
@@ -68,7 +68,7 @@ macro_rules! attachment {
 macro_rules! references {
     ($it:expr) => {{
         let it = $it;
-        References {
+        SubpassRefs {
             inputs: it.p_input_attachments().iter().map(|it| reference!(it)).collect(),
             colors: it.p_color_attachments().iter().map(|it| reference!(it)).collect(),
             resolves: it.p_resolve_attachments().iter().map(|it| reference!(it)).collect(),
@@ -78,26 +78,26 @@ macro_rules! references {
     }};
 }
 
-struct References {
-    inputs: Vec<Reference>,
-    colors: Vec<Reference>,
-    resolves: Vec<Reference>,
-    depth_stencil: Option<Reference>,
+struct SubpassRefs {
+    inputs: Vec<AttachmentRef>,
+    colors: Vec<AttachmentRef>,
+    resolves: Vec<AttachmentRef>,
+    depth_stencil: Option<AttachmentRef>,
     preserves: Vec<u32>,
 }
 
-impl Device {
-    pub(crate) fn render_passes(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_render_passes(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateRenderPass(it), Some(Outcome::CreateRenderPass(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_render_pass()) {
-                    let (pass, own) = version_1(info);
+                    let (pass, own) = from_create_info(info);
                     self.add_render_pass(handle.0, &pass, own, out);
                 }
             }
             (Call::CreateRenderPass2(it), Some(Outcome::CreateRenderPass2(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_render_pass()) {
-                    let (pass, own) = version_2(info);
+                    let (pass, own) = from_create_info2(info);
                     self.add_render_pass(handle.0, &pass, own, out);
                 }
             }
@@ -108,7 +108,7 @@ impl Device {
                 }
             }
             (Call::DestroyRenderPass(it), None) => {
-                out.gone(self.passes.remove(it.render_pass.0).and_then(|it| it.id).map(Gone::RenderPass));
+                out.destroyed(self.passes.remove(it.render_pass.0).and_then(|it| it.id).map(Destroyed::RenderPass));
             }
             (Call::DestroyFramebuffer(it), None) => drop(self.framebuffers.remove(it.framebuffer.0)),
             _ => return false,
@@ -116,15 +116,15 @@ impl Device {
         true
     }
 
-    fn add_render_pass(&mut self, handle: u64, pass: &RenderPass, mut own: Pass, out: &mut Out<'_>) {
-        let id = RenderPassId(self.ids.render_passes.take());
+    fn add_render_pass(&mut self, handle: u64, pass: &RenderPass, mut own: TrackedRenderPass, out: &mut TrackerOutput<'_>) {
+        let id = RenderPassId(self.ids.render_passes.next_id());
         own.id = Some(id);
         out.listener.render_pass(out.at, id, object(handle), pass);
         self.passes.insert(handle, Arc::new(own));
     }
 }
 
-fn version_1(info: View<'_, vk::RenderPassCreateInfo>) -> (RenderPass, Pass) {
+fn from_create_info(info: View<'_, vk::RenderPassCreateInfo>) -> (RenderPass, TrackedRenderPass) {
     let multiview = info.chained::<vk::RenderPassMultiviewCreateInfo>();
     let masks = multiview.map_or(&[][..], |it| it.p_view_masks());
     let offsets = multiview.map_or(&[][..], |it| it.p_view_offsets());
@@ -132,7 +132,7 @@ fn version_1(info: View<'_, vk::RenderPassCreateInfo>) -> (RenderPass, Pass) {
         attachments: info.p_attachments().iter().map(|it| attachment!(it)).collect(),
         ..RenderPass::default()
     };
-    let mut own = Pass { density_map: density_map(info.chained()), ..Pass::default() };
+    let mut own = TrackedRenderPass { density_map: density_map(info.chained()), ..TrackedRenderPass::default() };
     for (at, it) in info.p_subpasses().iter().enumerate() {
         let view_mask = masks.get(at).copied().unwrap_or(0);
         let (subpass, slots) = subpass(&references!(it), view_mask);
@@ -152,20 +152,20 @@ fn version_1(info: View<'_, vk::RenderPassCreateInfo>) -> (RenderPass, Pass) {
     (pass, own)
 }
 
-fn version_2(info: View<'_, vk::RenderPassCreateInfo2>) -> (RenderPass, Pass) {
+fn from_create_info2(info: View<'_, vk::RenderPassCreateInfo2>) -> (RenderPass, TrackedRenderPass) {
     let mut pass = RenderPass {
         attachments: info.p_attachments().iter().map(|it| attachment!(it)).collect(),
         ..RenderPass::default()
     };
-    let mut own = Pass { density_map: density_map(info.chained()), ..Pass::default() };
+    let mut own = TrackedRenderPass { density_map: density_map(info.chained()), ..TrackedRenderPass::default() };
     for it in info.p_subpasses().iter() {
         let (mut subpass, mut slots) = subpass(&references!(it), it.view_mask);
         if let Some(resolve) = it.chained::<vk::SubpassDescriptionDepthStencilResolve>() {
             let target = resolve.p_depth_stencil_resolve_attachment().map(|it| reference!(it));
-            subpass.depth_stencil_resolve = target.and_then(used);
+            subpass.depth_stencil_resolve = target.and_then(used_attachment);
         }
         if let Some(rate) = it.chained::<vk::FragmentShadingRateAttachmentInfoKHR>() {
-            let target = rate.p_fragment_shading_rate_attachment().map(|it| reference!(it)).and_then(used);
+            let target = rate.p_fragment_shading_rate_attachment().map(|it| reference!(it)).and_then(used_attachment);
             let size = rate.shading_rate_attachment_texel_size;
             slots.shading_rate = target.map(|it| (it.0, [size.width, size.height]));
         }
@@ -197,23 +197,23 @@ fn density_map(info: Option<View<'_, vk::RenderPassFragmentDensityMapCreateInfoE
     info.map(|it| it.fragment_density_map_attachment.attachment).filter(|it| *it != vk::ATTACHMENT_UNUSED)
 }
 
-fn used(it: Reference) -> Option<(u32, i32)> {
+fn used_attachment(it: AttachmentRef) -> Option<(u32, i32)> {
     Some((it.attachment?, it.layout))
 }
 
-fn subpass(it: &References, view_mask: u32) -> (Subpass, Slots) {
-    let all = |them: &[Reference]| them.iter().copied().filter_map(used).collect::<Vec<_>>();
-    let resolve = |(from, to): (&Reference, &Reference)| Some((from.attachment?, to.attachment?, to.layout));
+fn subpass(it: &SubpassRefs, view_mask: u32) -> (Subpass, SubpassAttachments) {
+    let all = |them: &[AttachmentRef]| them.iter().copied().filter_map(used_attachment).collect::<Vec<_>>();
+    let resolve = |(from, to): (&AttachmentRef, &AttachmentRef)| Some((from.attachment?, to.attachment?, to.layout));
     let subpass = Subpass {
         inputs: all(&it.inputs),
         colors: all(&it.colors),
         resolves: it.colors.iter().zip(&it.resolves).filter_map(resolve).collect(),
-        depth_stencil: it.depth_stencil.and_then(used),
+        depth_stencil: it.depth_stencil.and_then(used_attachment),
         depth_stencil_resolve: None,
         preserves: it.preserves.clone(),
         view_mask,
     };
-    let slots = Slots {
+    let slots = SubpassAttachments {
         colors: it.colors.iter().map(|it| it.attachment).collect(),
         depth_stencil: it.depth_stencil.and_then(|it| it.attachment),
         shading_rate: None,

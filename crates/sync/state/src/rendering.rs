@@ -9,50 +9,50 @@ use lavascope_sync_ir::{
     ResourceId,
 };
 
-use crate::attachment::{self, Attached, Targets};
-use crate::bind::State;
-use crate::device::{Device, Event};
+use crate::attachment::{self, BoundAttachment, AttachmentSet};
+use crate::bind::BoundState;
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::image::ImageView;
-use crate::listener::Out;
+use crate::listener::TrackerOutput;
 use crate::region::area_of;
-use crate::render_pass::{Pass, Slots, load_op, store_op};
+use crate::render_pass::{TrackedRenderPass, SubpassAttachments, load_op, store_op};
 use crate::undo::Undo;
 
 /// A render pass instance that is open in a command buffer.
 #[derive(Debug)]
-pub(crate) struct Open {
-    pass: Arc<Pass>,
+pub(crate) struct RecordingRenderPass {
+    pass: Arc<TrackedRenderPass>,
     /// By attachment.
-    views: Vec<Option<Attached>>,
+    views: Vec<Option<BoundAttachment>>,
     area: Area,
     subpass: usize,
 }
 
 /// Where draws go.
 #[derive(Debug, Default)]
-pub(crate) enum Scene {
+pub(crate) enum CurrentAttachments {
     /// Outside of everything.
     #[default]
     None,
-    Known(Arc<Targets>),
+    Known(Arc<AttachmentSet>),
     /// Inherited: who executes the command buffer knows. The number of color attachments is known now.
     Inherited {
         colors: usize,
     },
 }
 
-impl Scene {
+impl CurrentAttachments {
     pub(crate) fn colors(&self) -> usize {
         match self {
-            Scene::None => 0,
-            Scene::Known(targets) => targets.colors.len(),
-            Scene::Inherited { colors } => *colors,
+            CurrentAttachments::None => 0,
+            CurrentAttachments::Known(targets) => targets.colors.len(),
+            CurrentAttachments::Inherited { colors } => *colors,
         }
     }
 }
 
-impl Device {
-    pub(crate) fn rendering(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_rendering(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match event.call {
             Call::CmdBeginRenderPass(it) => self.begin_pass(it.command_buffer, it.p_render_pass_begin(), out),
             Call::CmdBeginRenderPass2(it) => self.begin_pass(it.command_buffer, it.p_render_pass_begin(), out),
@@ -66,7 +66,7 @@ impl Device {
                 }
             }
             Call::CmdBeginCustomResolveEXT(it) => {
-                if let Some(Scene::Known(targets)) = self.recording(it.command_buffer).map(|it| &mut it.state.scene) {
+                if let Some(CurrentAttachments::Known(targets)) = self.command_buffer_mut(it.command_buffer).map(|it| &mut it.state.attachments) {
                     Arc::make_mut(targets).is_resolving = true;
                 }
             }
@@ -75,7 +75,7 @@ impl Device {
             Call::CmdClearAttachments(it) => self.clear_attachments(*it, out),
             Call::CmdSetRenderingAttachmentLocations(it) => {
                 let locations = it.p_location_info().map(|it| it.p_color_attachment_locations().to_vec());
-                if let Some(own) = self.recording(it.command_buffer) {
+                if let Some(own) = self.command_buffer_mut(it.command_buffer) {
                     own.state.locations = locations.filter(|it| !it.is_empty());
                 }
             }
@@ -88,13 +88,13 @@ impl Device {
         &mut self,
         buffer: vk::CommandBuffer,
         info: Option<View<'_, vk::RenderPassBeginInfo>>,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let Some(info) = info else { return };
         let pass = self.passes.get(info.render_pass.0).cloned();
         let framebuffer = self.framebuffers.get(info.framebuffer.0).cloned();
         let (Some(pass), Some(framebuffer)) = (pass, framebuffer) else {
-            out.missing("a render pass or a framebuffer that nobody created");
+            out.report_untracked("a render pass or a framebuffer that nobody created");
             return;
         };
         let given = info.chained::<vk::RenderPassAttachmentBeginInfo>();
@@ -102,59 +102,59 @@ impl Device {
         // With multiview the views decide about the layers, not the framebuffer.
         let is_multiview = pass.subpasses.iter().any(|it| it.view_mask != 0);
         let layers = (!is_multiview).then_some(framebuffer.layers);
-        let views: Vec<Option<Attached>> = views.iter().map(|it| self.attachment(*it, layers, out)).collect();
+        let views: Vec<Option<BoundAttachment>> = views.iter().map(|it| self.attachment(*it, layers, out)).collect();
         let area = area_of(info.render_area);
         let Some(id) = pass.id else { return };
-        let told = views.iter().map(|it| it.as_ref().map_or_else(nothing, |it| it.view.clone())).collect();
+        let told = views.iter().map(|it| it.as_ref().map_or_else(empty_view, |it| it.view.clone())).collect();
         self.record(buffer, Command::BeginRenderPass { pass: id, views: told, area }, out);
-        let Some(own) = self.recording(buffer) else { return };
-        let open = Open { pass, views, area, subpass: 0 };
-        let scene = Scene::Known(Arc::new(open.targets()));
-        own.undo = own.state.render(Some(open), scene);
+        let Some(own) = self.command_buffer_mut(buffer) else { return };
+        let open = RecordingRenderPass { pass, views, area, subpass: 0 };
+        let scene = CurrentAttachments::Known(Arc::new(open.subpass_attachments()));
+        own.undo = own.state.set_rendering(Some(open), scene);
     }
 
     /// A view as an attachment.
-    fn attachment(&self, view: vk::ImageView, layers: Option<u32>, out: &mut Out<'_>) -> Option<Attached> {
+    fn attachment(&self, view: vk::ImageView, layers: Option<u32>, out: &mut TrackerOutput<'_>) -> Option<BoundAttachment> {
         let found = self.image_views.get(view.0);
         if found.is_none() && view.0 != 0 {
-            out.missing("a view that nobody created");
+            out.report_untracked("a view that nobody created");
         }
         // The area that is rendered to is in texels of the view, and that of the others in those of their images.
         if found.is_some_and(|it| it.is_of_blocks) {
-            out.missing("an attachment whose texels are blocks of a compressed image");
+            out.report_untracked("an attachment whose texels are blocks of a compressed image");
             return None;
         }
         found.map(|it| it.attachment(layers))
     }
 
-    fn next_subpass(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
+    fn next_subpass(&mut self, buffer: vk::CommandBuffer, out: &mut TrackerOutput<'_>) {
         self.record(buffer, Command::NextSubpass, out);
-        let Some(own) = self.recording(buffer) else { return };
+        let Some(own) = self.command_buffer_mut(buffer) else { return };
         own.undo = Undo::NextSubpass;
-        if let Some(open) = &mut own.state.open {
+        if let Some(open) = &mut own.state.recording_render_pass {
             open.subpass += 1;
-            own.state.scene = Scene::Known(Arc::new(open.targets()));
+            own.state.attachments = CurrentAttachments::Known(Arc::new(open.subpass_attachments()));
         }
     }
 
-    fn end_pass(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
+    fn end_pass(&mut self, buffer: vk::CommandBuffer, out: &mut TrackerOutput<'_>) {
         self.record(buffer, Command::EndRenderPass, out);
-        if let Some(own) = self.recording(buffer) {
-            own.undo = own.state.render(None, Scene::None);
+        if let Some(own) = self.command_buffer_mut(buffer) {
+            own.undo = own.state.set_rendering(None, CurrentAttachments::None);
         }
     }
 
-    fn begin_rendering(&mut self, buffer: vk::CommandBuffer, info: View<'_, vk::RenderingInfo>, out: &mut Out<'_>) {
+    fn begin_rendering(&mut self, buffer: vk::CommandBuffer, info: View<'_, vk::RenderingInfo>, out: &mut TrackerOutput<'_>) {
         let layers = (info.view_mask == 0).then_some(info.layer_count);
         let area = area_of(info.render_area);
         let mut attachments = Vec::new();
-        let mut targets = Targets { area: Some(area), view_mask: info.view_mask, ..Targets::default() };
+        let mut targets = AttachmentSet { area: Some(area), view_mask: info.view_mask, ..AttachmentSet::default() };
         for it in info.p_color_attachments().iter() {
             let view = self.attachment(it.image_view, layers, out);
             attachments
                 .extend(view.as_ref().map(|of| self.rendering_attachment(it, AttachmentKind::Color, of, layers, out)));
             targets.colors.push(view);
-            targets.resolved.push(self.resolved_by_shaders(it, layers, out));
+            targets.resolved.push(self.custom_resolve_attachment(it, layers, out));
         }
         let depth_stencil = [
             (info.p_depth_attachment(), AttachmentKind::Depth),
@@ -165,7 +165,7 @@ impl Device {
             let view = self.attachment(it.image_view, layers, out);
             attachments.extend(view.as_ref().map(|of| self.rendering_attachment(it, kind, of, layers, out)));
             targets.depth_stencil[at] = view;
-            targets.resolved_depth_stencil[at] = self.resolved_by_shaders(it, layers, out);
+            targets.resolved_depth_stencil[at] = self.custom_resolve_attachment(it, layers, out);
         }
         if let Some(rate) = info.chained::<vk::RenderingFragmentShadingRateAttachmentInfoKHR>() {
             let size = rate.shading_rate_attachment_texel_size;
@@ -184,8 +184,8 @@ impl Device {
             is_resuming: has(vk::RenderingFlags::RESUMING),
         };
         self.record(buffer, Command::BeginRendering(rendering), out);
-        if let Some(own) = self.recording(buffer) {
-            own.undo = own.state.render(None, Scene::Known(Arc::new(targets)));
+        if let Some(own) = self.command_buffer_mut(buffer) {
+            own.undo = own.state.set_rendering(None, CurrentAttachments::Known(Arc::new(targets)));
         }
     }
 
@@ -193,9 +193,9 @@ impl Device {
         &self,
         it: View<'_, vk::RenderingAttachmentInfo>,
         kind: AttachmentKind,
-        of: &Attached,
+        of: &BoundAttachment,
         layers: Option<u32>,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> RenderingAttachment {
         let is_resolved = it.resolve_mode.0 != 0 && !is_custom(it.resolve_mode);
         let resolve = is_resolved.then(|| self.attachment(it.resolve_image_view, layers, out)).flatten();
@@ -209,73 +209,73 @@ impl Device {
     }
 
     /// The attachment that draws fill once they resolve another one.
-    fn resolved_by_shaders(
+    fn custom_resolve_attachment(
         &self,
         it: View<'_, vk::RenderingAttachmentInfo>,
         layers: Option<u32>,
-        out: &mut Out<'_>,
-    ) -> Option<Attached> {
+        out: &mut TrackerOutput<'_>,
+    ) -> Option<BoundAttachment> {
         let view = Some(it.resolve_image_view).filter(|_| is_custom(it.resolve_mode))?;
         self.attachment(view, layers, out)
     }
 
-    fn end_rendering(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
+    fn end_rendering(&mut self, buffer: vk::CommandBuffer, out: &mut TrackerOutput<'_>) {
         self.record(buffer, Command::EndRendering, out);
-        if let Some(own) = self.recording(buffer) {
-            own.undo = own.state.render(None, Scene::None);
+        if let Some(own) = self.command_buffer_mut(buffer) {
+            own.undo = own.state.set_rendering(None, CurrentAttachments::None);
         }
     }
 
-    fn clear_attachments(&mut self, it: View<'_, vk::CmdClearAttachmentsParams>, out: &mut Out<'_>) {
+    fn clear_attachments(&mut self, it: View<'_, vk::CmdClearAttachmentsParams>, out: &mut TrackerOutput<'_>) {
         let mut touches = Vec::new();
         for clear in it.p_attachments().iter() {
             for rect in it.p_rects().iter() {
                 let first = rect.base_array_layer;
                 let layers = first..first.saturating_add(rect.layer_count);
-                touches.extend(attachment::of_clear(clear.get(), area_of(rect.rect), layers));
+                touches.extend(attachment::clear_uses(clear.get(), area_of(rect.rect), layers));
             }
         }
-        self.act_on(it.command_buffer, Vec::new(), &touches, Vec::new(), out);
+        self.record_incomplete_action(it.command_buffer, Vec::new(), &touches, Vec::new(), out);
     }
 
     /// The scene of a secondary command buffer that goes on with a render pass instance.
-    pub(crate) fn inherited(&self, info: View<'_, vk::CommandBufferInheritanceInfo>) -> Scene {
+    pub(crate) fn attachments_from_inheritance(&self, info: View<'_, vk::CommandBufferInheritanceInfo>) -> CurrentAttachments {
         let of_pass = self.passes.get(info.render_pass.0);
         let colors = match (of_pass, info.chained::<vk::CommandBufferInheritanceRenderingInfo>()) {
             (Some(pass), _) => pass.subpasses.get(info.subpass as usize).map_or(0, |it| it.colors.len()),
             (None, Some(rendering)) => rendering.p_color_attachment_formats().len(),
-            (None, None) => return Scene::None,
+            (None, None) => return CurrentAttachments::None,
         };
-        Scene::Inherited { colors }
+        CurrentAttachments::Inherited { colors }
     }
 }
 
-impl State {
+impl BoundState {
     /// Rendering begins or ends. Gives what there was before.
-    fn render(&mut self, open: Option<Open>, scene: Scene) -> Undo {
-        let open = std::mem::replace(&mut self.open, open);
-        Undo::Scene { open, scene: std::mem::replace(&mut self.scene, scene) }
+    fn set_rendering(&mut self, open: Option<RecordingRenderPass>, scene: CurrentAttachments) -> Undo {
+        let open = std::mem::replace(&mut self.recording_render_pass, open);
+        Undo::Rendering { recording_render_pass: open, attachments: std::mem::replace(&mut self.attachments, scene) }
     }
 
     /// The subpass before this one is the current one again.
-    pub(crate) fn last_subpass(&mut self) {
-        if let Some(open) = &mut self.open {
+    pub(crate) fn previous_subpass(&mut self) {
+        if let Some(open) = &mut self.recording_render_pass {
             open.subpass = open.subpass.saturating_sub(1);
-            self.scene = Scene::Known(Arc::new(open.targets()));
+            self.attachments = CurrentAttachments::Known(Arc::new(open.subpass_attachments()));
         }
     }
 }
 
-impl Open {
+impl RecordingRenderPass {
     /// The attachments of the current subpass.
-    fn targets(&self) -> Targets {
-        let none = Slots::default();
+    fn subpass_attachments(&self) -> AttachmentSet {
+        let none = SubpassAttachments::default();
         let slots = self.pass.subpasses.get(self.subpass).unwrap_or(&none);
         let view = |at: u32| self.views.get(at as usize).cloned().flatten();
         let of_aspect = |aspect: vk::ImageAspectFlags| {
             slots.depth_stencil.and_then(view).filter(|it| it.view.region.aspects & aspect.0 != 0)
         };
-        Targets {
+        AttachmentSet {
             colors: slots.colors.iter().map(|it| it.and_then(view)).collect(),
             depth_stencil: [of_aspect(vk::ImageAspectFlags::DEPTH), of_aspect(vk::ImageAspectFlags::STENCIL)],
             shading_rate: slots.shading_rate.and_then(|(at, size)| Some((view(at)?, size))),
@@ -295,7 +295,7 @@ fn is_custom(mode: vk::ResolveModeFlagBits) -> bool {
 }
 
 /// A view of nothing, where a place must be taken.
-fn nothing() -> AttachmentView {
+fn empty_view() -> AttachmentView {
     AttachmentView {
         resource: ResourceId(u32::MAX),
         region: ImageRegion { aspects: 0, mips: 0..0, layers: 0..0, area: None, components: Components::ALL },
@@ -304,7 +304,7 @@ fn nothing() -> AttachmentView {
 
 impl ImageView {
     /// As an attachment: depth and stencil together, layers as the framebuffer has them.
-    fn attachment(&self, layers: Option<u32>) -> Attached {
+    fn attachment(&self, layers: Option<u32>) -> BoundAttachment {
         let mut region = self.region.clone();
         region.aspects = self.aspects;
         match (layers, &mut region.area) {
@@ -315,6 +315,6 @@ impl ImageView {
             }
             (None, _) => {}
         }
-        Attached { view: AttachmentView { resource: self.resource, region }, recast: self.recast }
+        BoundAttachment { view: AttachmentView { resource: self.resource, region }, format_cast: self.format_cast }
     }
 }

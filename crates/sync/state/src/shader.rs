@@ -45,13 +45,13 @@ pub struct TileReads {
 pub struct DescriptorUse {
     pub set: u32,
     pub binding: u32,
-    pub element: Element,
+    pub element: DescriptorArrayIndex,
     pub reads: bool,
     pub writes: bool,
     /// The bytes of a buffer that are accessed, from the beginning of the descriptor's range; none where any may be.
     pub bytes: Option<Range<u64>>,
     /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
-    pub each: Option<Each>,
+    pub per_invocation: Option<Each>,
     /// Whether it is made, and to all of these bytes.
     pub certainty: Certainty,
     /// Fragments do it in their order, one after the other.
@@ -66,11 +66,11 @@ impl DescriptorUse {
         DescriptorUse {
             set,
             binding,
-            element: Element::One(0),
+            element: DescriptorArrayIndex::One(0),
             reads: false,
             writes: false,
             bytes: None,
-            each: None,
+            per_invocation: None,
             certainty: Certainty::Certain,
             is_ordered: false,
             is_atomic: false,
@@ -80,7 +80,7 @@ impl DescriptorUse {
 
 /// Which descriptor of an array is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Element {
+pub enum DescriptorArrayIndex {
     One(u32),
     /// The one whose number the shader reads here.
     Read(Place),
@@ -100,7 +100,7 @@ pub struct AddressUse {
     /// Counted from the address.
     pub bytes: Range<u64>,
     /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
-    pub each: Option<Each>,
+    pub per_invocation: Option<Each>,
     pub certainty: Certainty,
     /// It is an atomic operation.
     pub is_atomic: bool,

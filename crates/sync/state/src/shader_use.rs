@@ -5,59 +5,59 @@ use std::ops::Range;
 use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
 use lavascope_sync_ir::{Access, Area, Certainty, Origin, RasterOrder, Region, ResourceId};
 
-use crate::bind::{BoundSet, Kind, SetRef, State};
-use crate::descriptor::{Content, Descriptor, Set};
-use crate::device::Device;
-use crate::indices::Indexed;
+use crate::bind::{BoundSet, BindPoint, SetRef, BoundState};
+use crate::descriptor::{DescriptorContent, Descriptor, TrackedDescriptorSet};
+use crate::device::TrackedDevice;
+use crate::indices::IndexedVertices;
 use crate::launch::Launch;
-use crate::listener::Out;
-use crate::numbers::Numbers;
-use crate::raster::Ordered;
+use crate::listener::TrackerOutput;
+use crate::numbers::ShaderInputValues;
+use crate::raster::RasterOrderedReads;
 use crate::ray::SCRATCH;
-use crate::rendering::Scene;
-use crate::shader::{AddressUse, DescriptorUse, Element, Shader, ShaderInterface};
-use crate::usage::Usage;
+use crate::rendering::CurrentAttachments;
+use crate::shader::{AddressUse, DescriptorUse, DescriptorArrayIndex, Shader, ShaderInterface};
+use crate::usage::StageAccess;
 
 /// What only the submission tells.
 #[derive(Clone, Debug)]
-pub(crate) enum LateUse {
+pub(crate) enum SubmitTimeUse {
     /// The use of descriptors of a set whose contents may change until then.
-    Descriptor(LateDescriptor),
+    Descriptor(SubmitTimeDescriptor),
     /// Vertices whose indices may.
-    Indexed(Box<Indexed>),
+    Indexed(Box<IndexedVertices>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct LateDescriptor {
+pub(crate) struct SubmitTimeDescriptor {
     set: u64,
-    access: OfDescriptor,
+    access: DescriptorAccess,
 }
 
-impl LateUse {
+impl SubmitTimeUse {
     fn certainty(&mut self) -> &mut Certainty {
         match self {
-            LateUse::Descriptor(it) => &mut it.access.certainty,
-            LateUse::Indexed(it) => &mut it.certainty,
+            SubmitTimeUse::Descriptor(it) => &mut it.access.certainty,
+            SubmitTimeUse::Indexed(it) => &mut it.certainty,
         }
     }
 }
 
 /// What shaders access: what is known now, and what the submission will tell.
 #[derive(Default)]
-pub(crate) struct Uses {
+pub(crate) struct ShaderUses {
     pub(crate) fixed: Vec<Access>,
-    pub(crate) late: Vec<LateUse>,
+    pub(crate) submit_time: Vec<SubmitTimeUse>,
 }
 
-impl Uses {
+impl ShaderUses {
     pub(crate) fn len(&self) -> [usize; 2] {
-        [self.fixed.len(), self.late.len()]
+        [self.fixed.len(), self.submit_time.len()]
     }
 
     /// Where these shaders are only some of those that may run, nothing of what they add is certain.
-    pub(crate) fn weaken_from(&mut self, [fixed, late]: [usize; 2]) {
+    pub(crate) fn mark_possible_from(&mut self, [fixed, late]: [usize; 2]) {
         let certainties = self.fixed[fixed..].iter_mut().map(|it| &mut it.certainty);
-        for it in certainties.chain(self.late[late..].iter_mut().map(LateUse::certainty)) {
+        for it in certainties.chain(self.submit_time[late..].iter_mut().map(SubmitTimeUse::certainty)) {
             *it = (*it).max(Certainty::Maybe);
         }
     }
@@ -65,10 +65,10 @@ impl Uses {
 
 /// How a descriptor is used.
 #[derive(Clone, Debug)]
-struct OfDescriptor {
+struct DescriptorAccess {
     set: u32,
     binding: u32,
-    element: Which,
+    element: ResolvedIndex,
     stage: u64,
     reads: bool,
     writes: bool,
@@ -81,24 +81,24 @@ struct OfDescriptor {
     is_ordered: bool,
     is_atomic: bool,
     /// Which input attachments are read in the order of fragments.
-    ordered: Ordered,
+    ordered: RasterOrderedReads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum ResolvedIndex {
     One(u32),
     /// Any of an array, as the shader decides.
     Any,
 }
 
 /// In arrays that are not longer than this, it is looked for the only descriptor that there is.
-const FEW: usize = 16;
+const SMALL_ARRAY_MAX: usize = 16;
 /// In longer arrays, not every descriptor is told as one that may be meant.
-const PICKED_MAX: usize = 4096;
+const DYNAMIC_INDEXING_MAX: usize = 4096;
 
-impl Device {
+impl TrackedDevice {
     /// Whether shaders access anything through what is bound.
-    pub(crate) fn has_shader_uses(&self, state: &State, kind: Kind, shaders: &[Shader]) -> bool {
+    pub(crate) fn has_shader_uses(&self, state: &BoundState, kind: BindPoint, shaders: &[Shader]) -> bool {
         let has = |it: &ShaderInterface| !it.descriptors.is_empty() || !it.addresses.is_empty();
         state.has_descriptors_in_memory(kind) || shaders.iter().filter_map(|it| it.interface.as_deref()).any(has)
     }
@@ -107,13 +107,13 @@ impl Device {
     #[expect(clippy::too_many_arguments, reason = "all that a launch depends on")]
     pub(crate) fn add_shader_uses(
         &self,
-        state: &State,
-        kind: Kind,
+        state: &BoundState,
+        kind: BindPoint,
         shaders: &[Shader],
         launch: &Launch,
-        ordered: Ordered,
-        uses: &mut Uses,
-        out: &mut Out<'_>,
+        ordered: RasterOrderedReads,
+        uses: &mut ShaderUses,
+        out: &mut TrackerOutput<'_>,
     ) {
         let is_in_memory = state.has_descriptors_in_memory(kind);
         for shader in shaders {
@@ -121,34 +121,34 @@ impl Device {
             if interface.descriptors.is_empty() && interface.addresses.is_empty() && !is_in_memory {
                 continue;
             }
-            let numbers = Numbers {
+            let numbers = ShaderInputValues {
                 device: self,
-                point: state.point(kind),
-                pushed: &state.pushed,
-                launch: launch.of(shader.stage, shaders),
+                point: state.bind_point(kind),
+                pushed: &state.push_constants,
+                launch: launch.for_stage(shader.stage, shaders),
                 workgroup: interface.workgroup_size.unwrap_or([1; 3]),
             };
             let stage = shader.pipeline_stage();
             if is_in_memory {
-                uses.fixed.extend(state.descriptors_read(kind, shader, out));
+                uses.fixed.extend(state.descriptor_memory_reads(kind, shader, out));
             }
             for it in &interface.descriptors {
-                self.add_descriptor(&numbers, stage, it, (area_of(&state.scene), ordered), uses, out);
+                self.add_descriptor_use(&numbers, stage, it, (area_of(&state.attachments), ordered), uses, out);
             }
             for it in &interface.addresses {
-                uses.fixed.extend(self.at_address_used(&numbers, stage, it, out));
+                uses.fixed.extend(self.address_use_accesses(&numbers, stage, it, out));
             }
         }
     }
 
-    fn add_descriptor(
+    fn add_descriptor_use(
         &self,
-        numbers: &Numbers<'_>,
+        numbers: &ShaderInputValues<'_>,
         stage: u64,
         it: &DescriptorUse,
-        (area, ordered): (Option<Area>, Ordered),
-        uses: &mut Uses,
-        out: &mut Out<'_>,
+        (area, ordered): (Option<Area>, RasterOrderedReads),
+        uses: &mut ShaderUses,
+        out: &mut TrackerOutput<'_>,
     ) {
         let Some(bound) = numbers.point.sets.get(it.set as usize).and_then(Option::as_ref) else { return };
         let (set, handle) = match &bound.set {
@@ -158,15 +158,15 @@ impl Device {
         };
         let Some(set) = set else { return };
         let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
-        let Some(element) = which(it, set, numbers, out) else { return };
+        let Some(element) = resolve_array_index(it, set, numbers, out) else { return };
         let (bytes, certainty) = match &it.bytes {
             Some(bytes) => {
-                let (bytes, certainty) = numbers.span(bytes, it.each.as_ref(), it.certainty);
+                let (bytes, certainty) = numbers.accessed_bytes(bytes, it.per_invocation.as_ref(), it.certainty);
                 (Some(bytes), certainty)
             }
             None => (None, it.certainty),
         };
-        let access = OfDescriptor {
+        let access = DescriptorAccess {
             set: it.set,
             binding: it.binding,
             element,
@@ -181,27 +181,27 @@ impl Device {
             is_atomic: it.is_atomic,
             ordered,
         };
-        match handle.filter(|_| binding.is_late) {
-            Some(set) => uses.late.push(LateUse::Descriptor(LateDescriptor { set, access })),
-            None => self.through(set, &access, &mut uses.fixed),
+        match handle.filter(|_| binding.is_update_after_bind) {
+            Some(set) => uses.submit_time.push(SubmitTimeUse::Descriptor(SubmitTimeDescriptor { set, access })),
+            None => self.add_descriptor_accesses(set, &access, &mut uses.fixed),
         }
     }
 
     /// Memory that a shader reaches by its address.
-    fn at_address_used(
+    fn address_use_accesses(
         &self,
-        numbers: &Numbers<'_>,
+        numbers: &ShaderInputValues<'_>,
         stage: u64,
         it: &AddressUse,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> impl Iterator<Item = Access> + use<> {
-        let found = self.addressed(numbers, it, out);
+        let found = self.resolve_address_use(numbers, it, out);
         let (reads, writes) = (it.reads, it.writes);
         let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
         let order = if it.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
         found.into_iter().flat_map(move |(resource, bytes, certainty, origin)| {
             let usage = |bits| {
-                let access = Usage::of_shader(stage, bits).on_bytes(resource, bytes.clone());
+                let access = StageAccess::for_shader(stage, bits).access_to_bytes(resource, bytes.clone());
                 Access { certainty, order, origin, ..access }
             };
             let read = reads.then(|| usage(read));
@@ -209,14 +209,14 @@ impl Device {
         })
     }
 
-    fn addressed(
+    fn resolve_address_use(
         &self,
-        numbers: &Numbers<'_>,
+        numbers: &ShaderInputValues<'_>,
         it: &AddressUse,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> Option<(ResourceId, Range<u64>, Certainty, Origin)> {
         let Some(address) = it.from.as_ref().and_then(|it| numbers.read(it)) else {
-            out.missing("memory that a shader reaches by an address that stands in memory");
+            out.report_untracked("memory that a shader reaches by an address that stands in memory");
             return None;
         };
         if address == 0 {
@@ -225,43 +225,43 @@ impl Device {
         if it.is_structure {
             let found = self.structure_at(address);
             if found.is_none() {
-                out.missing("an address that nobody asked for");
+                out.report_untracked("an address that nobody asked for");
             }
             return found.map(|it| (it.resource, it.bytes.clone(), Certainty::Somewhere, Origin::NONE));
         }
-        let (bytes, certainty) = numbers.span(&it.bytes, it.each.as_ref(), it.certainty);
+        let (bytes, certainty) = numbers.accessed_bytes(&it.bytes, it.per_invocation.as_ref(), it.certainty);
         let size = bytes.end - bytes.start;
         let first = address.saturating_add(bytes.start);
-        let (resource, bytes) = self.known_at(first, size, out)?;
-        let origin = self.buffer_around(first).map_or(Origin::NONE, Origin::address);
+        let (resource, bytes) = self.resolve_address(first, size, out)?;
+        let origin = self.buffer_base_address(first).map_or(Origin::NONE, Origin::address);
         Some((resource, bytes, certainty, origin))
     }
 
     /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
-    pub(crate) fn foresee(&self, it: &LateUse, found: &mut Vec<Access>) {
-        if let LateUse::Descriptor(it) = it
+    pub(crate) fn predict_use(&self, it: &SubmitTimeUse, found: &mut Vec<Access>) {
+        if let SubmitTimeUse::Descriptor(it) = it
             && let Some(set) = self.sets.get(it.set)
         {
-            self.through(set, &it.access, found);
+            self.add_descriptor_accesses(set, &it.access, found);
         }
     }
 
     /// Adds what a use is that is submitted now.
-    pub(crate) fn resolve(&self, it: &LateUse, found: &mut Vec<Access>) {
+    pub(crate) fn resolve_use(&self, it: &SubmitTimeUse, found: &mut Vec<Access>) {
         match it {
-            LateUse::Descriptor(_) => self.foresee(it, found),
-            LateUse::Indexed(it) => self.add_indexed(it, found),
+            SubmitTimeUse::Descriptor(_) => self.predict_use(it, found),
+            SubmitTimeUse::Indexed(it) => self.add_indexed(it, found),
         }
     }
 
-    fn through(&self, set: &Set, it: &OfDescriptor, found: &mut Vec<Access>) {
+    fn add_descriptor_accesses(&self, set: &TrackedDescriptorSet, it: &DescriptorAccess, found: &mut Vec<Access>) {
         match it.element {
-            Which::One(element) => {
+            ResolvedIndex::One(element) => {
                 if let Some(descriptor) = set.get(it.binding, element) {
-                    self.through_one(descriptor, it, (element, it.certainty), found);
+                    self.add_descriptor_access(descriptor, it, (element, it.certainty), found);
                 }
             }
-            Which::Any => {
+            ResolvedIndex::Any => {
                 let all = (0_u32..).zip(set.descriptors.get(&it.binding).into_iter().flatten());
                 let mut all = all.filter_map(|it| Some((it.0, (*it.1)?)));
                 let first = all.next();
@@ -269,24 +269,24 @@ impl Device {
                 for (element, descriptor) in
                     first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
                 {
-                    self.through_one(descriptor, it, (element, Certainty::Picked), found);
+                    self.add_descriptor_access(descriptor, it, (element, Certainty::Picked), found);
                 }
             }
         }
     }
 
-    fn through_one(
+    fn add_descriptor_access(
         &self,
         descriptor: Descriptor,
-        it: &OfDescriptor,
+        it: &DescriptorAccess,
         (element, certainty): (u32, Certainty),
         found: &mut Vec<Access>,
     ) {
-        let Some((resource, region)) = self.described(descriptor, it) else { return };
+        let Some((resource, region)) = self.descriptor_region(descriptor, it) else { return };
         let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
-        let inset = self.texel_of(descriptor).unwrap_or_else(|| it.inset());
+        let inset = self.texel_size(descriptor).unwrap_or_else(|| it.inset());
         let usage = |access| {
-            let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
+            let access = StageAccess::for_shader(it.stage, access).access_to(resource, region.clone());
             Access { certainty, order, origin, inset, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
@@ -295,24 +295,24 @@ impl Device {
     }
 
     /// The bytes of a texel, in the place of an inset, where a descriptor is one of a texel buffer.
-    fn texel_of(&self, descriptor: Descriptor) -> Option<u16> {
-        let Content::BufferView(view) = descriptor.content else { return None };
+    fn texel_size(&self, descriptor: Descriptor) -> Option<u16> {
+        let DescriptorContent::BufferView(view) = descriptor.content else { return None };
         Some(self.buffer_views.get(view).and_then(|it| it.texel).unwrap_or(Access::NO_INSET))
     }
 
     /// The part of a resource that a descriptor stands for.
-    fn described(&self, descriptor: Descriptor, it: &OfDescriptor) -> Option<(ResourceId, Region)> {
+    fn descriptor_region(&self, descriptor: Descriptor, it: &DescriptorAccess) -> Option<(ResourceId, Region)> {
         match descriptor.content {
-            Content::Buffer { buffer, offset, range } => {
+            DescriptorContent::Buffer { buffer, offset, range } => {
                 let start = offset.saturating_add(it.offset);
-                let (resource, whole) = self.buffer_part(Buffer(buffer), start, range)?;
+                let (resource, whole) = self.buffer_range(Buffer(buffer), start, range)?;
                 Some((resource, Region::Buffer(part_of(&whole, it.bytes.as_ref()))))
             }
-            Content::BufferView(view) => {
+            DescriptorContent::BufferView(view) => {
                 let view = self.buffer_views.get(view)?;
                 Some((view.resource, Region::Buffer(part_of(&view.bytes, it.bytes.as_ref()))))
             }
-            Content::ImageView { view, .. } => {
+            DescriptorContent::ImageView { view, .. } => {
                 let view = self.image_views.get(view)?;
                 let mut region = view.region.clone();
                 if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
@@ -324,28 +324,28 @@ impl Device {
                 }
                 Some((view.resource, Region::Image(region)))
             }
-            Content::AccelerationStructure(handle) => {
+            DescriptorContent::AccelerationStructure(handle) => {
                 let structure = self.structures.get(handle)?;
                 Some((structure.resource, Region::Buffer(structure.bytes.clone())))
             }
-            Content::BoundStructure(handle) => {
+            DescriptorContent::AccelerationStructureNv(handle) => {
                 let (resource, bytes) = self.structures_nv.get(handle)?.part()?;
                 Some((resource, Region::Buffer(bytes)))
             }
-            Content::TensorView(handle) => {
+            DescriptorContent::TensorView(handle) => {
                 let (resource, bytes) = self.tensors.get(*self.tensor_views.get(handle)?)?.part()?;
                 Some((resource, Region::Buffer(bytes)))
             }
-            Content::StructureAt(address) => {
+            DescriptorContent::AccelerationStructureAddress(address) => {
                 // How large it is nobody said; its beginning is read in any case.
-                let (resource, bytes) = self.at_address(address, SCRATCH)?;
+                let (resource, bytes) = self.find_address(address, SCRATCH)?;
                 Some((resource, Region::Buffer(bytes)))
             }
         }
     }
 }
 
-impl OfDescriptor {
+impl DescriptorAccess {
     /// How far its bytes are behind the beginning of what the descriptor leads to.
     fn inset(&self) -> u16 {
         let start = self.bytes.as_ref().map_or(0, |it| it.start);
@@ -355,53 +355,53 @@ impl OfDescriptor {
 
     fn origin(&self, descriptor: Descriptor, element: u32) -> Origin {
         let layout = match descriptor.content {
-            Content::ImageView { layout, .. } => Some(layout),
+            DescriptorContent::ImageView { layout, .. } => Some(layout),
             _ => None,
         };
-        let OfDescriptor { set, binding, .. } = *self;
+        let DescriptorAccess { set, binding, .. } = *self;
         Origin::descriptor(lavascope_sync_ir::Descriptor { set, binding, element, ty: descriptor.ty.0, layout })
     }
 }
 
 /// The descriptor of an array that is used; none where nobody can tell, or wants to know.
-fn which(it: &DescriptorUse, set: &Set, numbers: &Numbers<'_>, out: &mut Out<'_>) -> Option<Which> {
+fn resolve_array_index(it: &DescriptorUse, set: &TrackedDescriptorSet, numbers: &ShaderInputValues<'_>, out: &mut TrackerOutput<'_>) -> Option<ResolvedIndex> {
     let known = match &it.element {
-        Element::One(element) => Some(*element),
-        Element::Read(place) => numbers.read(place).and_then(|it| u32::try_from(it).ok()),
-        Element::Unknown => None,
+        DescriptorArrayIndex::One(element) => Some(*element),
+        DescriptorArrayIndex::Read(place) => numbers.read(place).and_then(|it| u32::try_from(it).ok()),
+        DescriptorArrayIndex::Unknown => None,
     };
     if let Some(known) = known {
-        return Some(Which::One(known));
+        return Some(ResolvedIndex::One(known));
     }
     let all = set.descriptors.get(&it.binding).map_or(&[][..], Vec::as_slice);
-    if all.len() <= FEW {
+    if all.len() <= SMALL_ARRAY_MAX {
         let mut used = (0_u32..).zip(all).filter(|it| it.1.is_some());
         if let (Some((element, _)), None) = (used.next(), used.next()) {
-            return Some(Which::One(element));
+            return Some(ResolvedIndex::One(element));
         }
     }
     let has_offsets = set.layout.bindings.get(&it.binding).is_some_and(|it| it.dynamic.is_some());
-    if out.tells_picked && all.len() <= PICKED_MAX && !has_offsets {
-        return Some(Which::Any);
+    if out.reports_dynamic_indexing && all.len() <= DYNAMIC_INDEXING_MAX && !has_offsets {
+        return Some(ResolvedIndex::Any);
     }
-    out.missing("which descriptor of an array a shader uses");
+    out.report_untracked("which descriptor of an array a shader uses");
     None
 }
 
-fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: Which) -> u64 {
-    let (Some(first), Which::One(element)) = (first, element) else { return 0 };
+fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: ResolvedIndex) -> u64 {
+    let (Some(first), ResolvedIndex::One(element)) = (first, element) else { return 0 };
     bound.offsets.get(first.saturating_add(element) as usize).map_or(0, |it| u64::from(*it))
 }
 
-fn area_of(scene: &Scene) -> Option<Area> {
+fn area_of(scene: &CurrentAttachments) -> Option<Area> {
     match scene {
-        Scene::Known(targets) => targets.area,
-        Scene::None | Scene::Inherited { .. } => None,
+        CurrentAttachments::Known(targets) => targets.area,
+        CurrentAttachments::None | CurrentAttachments::Inherited { .. } => None,
     }
 }
 
 /// The order of fragments that a use is in.
-fn order_of(ty: DescriptorType, it: &OfDescriptor, region: &Region) -> RasterOrder {
+fn order_of(ty: DescriptorType, it: &DescriptorAccess, region: &Region) -> RasterOrder {
     let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
     let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
     match (is_input, is_color) {

@@ -4,46 +4,46 @@
 //! with what is alive.
 
 /// Objects in a page.
-const PAGE: usize = 64;
+const PAGE_SLOTS: usize = 64;
 /// Pages on a shelf.
-const SHELF: usize = 64;
+const GROUP_PAGES: usize = 64;
 /// More objects of one type than on so many shelves are not followed: a record may hold any number.
-const SHELVES_MAX: usize = 1 << 20;
+const GROUPS_MAX: usize = 1 << 20;
 const SERIAL_MASK: u64 = (1 << 56) - 1;
 
 /// Objects of one type, by the handles that stand in records.
 pub(crate) struct Slab<T> {
-    shelves: Vec<Shelf<T>>,
+    groups: Vec<PageGroup<T>>,
     /// The page of the last object that came: the next one may go there too, so it stays.
     newest: Option<(usize, usize)>,
 }
 
-struct Shelf<T> {
-    pages: Option<Box<[Page<T>; SHELF]>>,
+struct PageGroup<T> {
+    pages: Option<Box<[SlabPage<T>; GROUP_PAGES]>>,
     /// All objects are gone, and with them the pages.
     is_dead: bool,
 }
 
-struct Page<T> {
-    slots: Option<Box<[Option<T>; PAGE]>>,
+struct SlabPage<T> {
+    slots: Option<Box<[Option<T>; PAGE_SLOTS]>>,
     /// One bit for each object that is there, and for each that is gone.
     live: u64,
     dead: u64,
 }
 
-impl<T> Default for Page<T> {
-    fn default() -> Page<T> {
-        Page { slots: None, live: 0, dead: 0 }
+impl<T> Default for SlabPage<T> {
+    fn default() -> SlabPage<T> {
+        SlabPage { slots: None, live: 0, dead: 0 }
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> PageGroup<T> {
     #[cold]
     #[inline(never)]
-    fn with_pages(&mut self) -> &mut [Page<T>; SHELF] {
+    fn with_pages(&mut self) -> &mut [SlabPage<T>; GROUP_PAGES] {
         let dead = if self.is_dead { u64::MAX } else { 0 };
         self.is_dead = false;
-        self.pages.get_or_insert_with(|| filled(|| Page { dead, ..Page::default() }))
+        self.pages.get_or_insert_with(|| filled(|| SlabPage { dead, ..SlabPage::default() }))
     }
 }
 
@@ -61,26 +61,26 @@ fn filled<T, const N: usize>(make: impl FnMut() -> T) -> Box<[T; N]> {
 
 /// What is known of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    Never,
+pub enum ObjectLifetime {
+    NeverCreated,
     Alive,
-    Dead,
+    Destroyed,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab { shelves: Vec::new(), newest: None }
+        Slab { groups: Vec::new(), newest: None }
     }
 }
 
 impl<T> Slab<T> {
     /// Adds an object; null and unknown handles, and numbers beyond reason, are left out.
     pub(crate) fn insert(&mut self, handle: u64, value: T) {
-        let Some((shelf, page, slot)) = place(handle) else { return };
+        let Some((shelf, page, slot)) = locate(handle) else { return };
         if self.newest != Some((shelf, page)) {
-            self.turn_to(shelf, page);
+            self.set_newest_page(shelf, page);
         }
-        let own = &mut self.shelves[shelf];
+        let own = &mut self.groups[shelf];
         let pages = match &mut own.pages {
             Some(pages) => pages,
             None => own.with_pages(),
@@ -95,20 +95,20 @@ impl<T> Slab<T> {
     /// Objects come into another page than before.
     #[cold]
     #[inline(never)]
-    fn turn_to(&mut self, shelf: usize, page: usize) {
+    fn set_newest_page(&mut self, shelf: usize, page: usize) {
         let old = self.newest.replace((shelf, page));
-        if self.shelves.len() <= shelf {
-            self.shelves.resize_with(shelf + 1, || Shelf { pages: None, is_dead: false });
+        if self.groups.len() <= shelf {
+            self.groups.resize_with(shelf + 1, || PageGroup { pages: None, is_dead: false });
         }
         if let Some(old) = old {
-            self.tidy(old);
+            self.free_unused(old);
         }
     }
 
     /// A page may have no use for its slots any more, nor a shelf for its pages.
     #[inline(never)]
-    fn tidy(&mut self, (shelf, page): (usize, usize)) {
-        let Some(own) = self.shelves.get_mut(shelf) else { return };
+    fn free_unused(&mut self, (shelf, page): (usize, usize)) {
+        let Some(own) = self.groups.get_mut(shelf) else { return };
         let Some(pages) = &mut own.pages else { return };
         if pages[page].live == 0 {
             pages[page].slots = None;
@@ -119,45 +119,45 @@ impl<T> Slab<T> {
         }
     }
 
-    fn page(&self, shelf: usize, page: usize) -> Option<&Page<T>> {
-        Some(&self.shelves.get(shelf)?.pages.as_ref()?[page])
+    fn page(&self, shelf: usize, page: usize) -> Option<&SlabPage<T>> {
+        Some(&self.groups.get(shelf)?.pages.as_ref()?[page])
     }
 
-    fn page_mut(&mut self, shelf: usize, page: usize) -> Option<&mut Page<T>> {
-        Some(&mut self.shelves.get_mut(shelf)?.pages.as_mut()?[page])
+    fn page_mut(&mut self, shelf: usize, page: usize) -> Option<&mut SlabPage<T>> {
+        Some(&mut self.groups.get_mut(shelf)?.pages.as_mut()?[page])
     }
 
     pub(crate) fn get(&self, handle: u64) -> Option<&T> {
-        let (shelf, page, slot) = place(handle)?;
+        let (shelf, page, slot) = locate(handle)?;
         self.page(shelf, page)?.slots.as_ref()?[slot].as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, handle: u64) -> Option<&mut T> {
-        let (shelf, page, slot) = place(handle)?;
+        let (shelf, page, slot) = locate(handle)?;
         self.page_mut(shelf, page)?.slots.as_mut()?[slot].as_mut()
     }
 
     /// The object dies; that it was there stays known.
     pub(crate) fn remove(&mut self, handle: u64) -> Option<T> {
-        let (shelf, page, slot) = place(handle)?;
+        let (shelf, page, slot) = locate(handle)?;
         let is_newest = self.newest == Some((shelf, page));
         let own = self.page_mut(shelf, page)?;
         let gone = own.slots.as_mut()?[slot].take()?;
         own.live &= !(1 << slot);
         own.dead |= 1 << slot;
         if own.live == 0 && (!is_newest || own.dead == u64::MAX) {
-            self.tidy((shelf, page));
+            self.free_unused((shelf, page));
         }
         Some(gone)
     }
 
-    pub(crate) fn life(&self, handle: u64) -> Life {
-        let Some((shelf, page, slot)) = place(handle) else { return Life::Never };
+    pub(crate) fn lifetime(&self, handle: u64) -> ObjectLifetime {
+        let Some((shelf, page, slot)) = locate(handle) else { return ObjectLifetime::NeverCreated };
         match self.page(shelf, page) {
-            Some(own) if own.live >> slot & 1 != 0 => Life::Alive,
-            Some(own) if own.dead >> slot & 1 != 0 => Life::Dead,
-            None if self.shelves.get(shelf).is_some_and(|it| it.is_dead) => Life::Dead,
-            _ => Life::Never,
+            Some(own) if own.live >> slot & 1 != 0 => ObjectLifetime::Alive,
+            Some(own) if own.dead >> slot & 1 != 0 => ObjectLifetime::Destroyed,
+            None if self.groups.get(shelf).is_some_and(|it| it.is_dead) => ObjectLifetime::Destroyed,
+            _ => ObjectLifetime::NeverCreated,
         }
     }
 
@@ -168,22 +168,22 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let pages = self.shelves.iter_mut().filter_map(|it| it.pages.as_mut()).flat_map(|it| it.iter_mut());
+        let pages = self.groups.iter_mut().filter_map(|it| it.pages.as_mut()).flat_map(|it| it.iter_mut());
         pages.filter_map(|it| it.slots.as_mut()).flat_map(|it| it.iter_mut().flatten())
     }
 
     /// Those that are alive, in the order of their serial numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        let pages = self.shelves.iter().filter_map(|it| it.pages.as_ref()).flat_map(|it| it.iter());
+        let pages = self.groups.iter().filter_map(|it| it.pages.as_ref()).flat_map(|it| it.iter());
         pages.filter_map(|it| it.slots.as_ref()).flat_map(|it| it.iter().flatten())
     }
 }
 
 /// The shelf, the page and the slot of a handle.
-fn place(handle: u64) -> Option<(usize, usize, usize)> {
+fn locate(handle: u64) -> Option<(usize, usize, usize)> {
     let serial = usize::try_from(handle & SERIAL_MASK).ok()?;
-    let shelf = serial / (SHELF * PAGE);
-    (handle != 0 && shelf < SHELVES_MAX).then_some((shelf, serial / PAGE % SHELF, serial % PAGE))
+    let shelf = serial / (GROUP_PAGES * PAGE_SLOTS);
+    (handle != 0 && shelf < GROUPS_MAX).then_some((shelf, serial / PAGE_SLOTS % GROUP_PAGES, serial % PAGE_SLOTS))
 }
 
 #[cfg(test)]
@@ -207,34 +207,34 @@ mod tests {
         }
         assert_eq!((slab.len(), slab.get(handle(995))), (10, Some(&995)));
         assert_eq!(
-            (slab.life(handle(3)), slab.life(handle(995)), slab.life(handle(5000))),
-            (Life::Dead, Life::Alive, Life::Never)
+            (slab.lifetime(handle(3)), slab.lifetime(handle(995)), slab.lifetime(handle(5000))),
+            (ObjectLifetime::Destroyed, ObjectLifetime::Alive, ObjectLifetime::NeverCreated)
         );
         assert_eq!(room(&slab), (1, 1));
     }
 
     /// Shelves that have pages, and pages that have slots.
     fn room<T>(slab: &Slab<T>) -> (usize, usize) {
-        let shelves: Vec<_> = slab.shelves.iter().filter_map(|it| it.pages.as_ref()).collect();
+        let shelves: Vec<_> = slab.groups.iter().filter_map(|it| it.pages.as_ref()).collect();
         (shelves.len(), shelves.iter().flat_map(|it| it.iter()).filter(|it| it.slots.is_some()).count())
     }
 
     #[test]
     fn a_shelf_of_dead_objects_takes_no_room_and_is_remembered() {
         let mut slab = Slab::default();
-        let count = 10 * (SHELF * PAGE) as u64;
+        let count = 10 * (GROUP_PAGES * PAGE_SLOTS) as u64;
         slab.insert(handle(7), 7);
         for serial in 8..count {
             slab.insert(handle(serial), serial);
             assert_eq!(slab.remove(handle(serial)), Some(serial));
         }
         assert_eq!(room(&slab), (1, 1), "that of the one that is alive");
-        assert_eq!((slab.life(handle(7)), slab.life(handle(count - 1))), (Life::Alive, Life::Dead));
-        assert_eq!((slab.life(handle(6)), slab.life(handle(count))), (Life::Never, Life::Never));
+        assert_eq!((slab.lifetime(handle(7)), slab.lifetime(handle(count - 1))), (ObjectLifetime::Alive, ObjectLifetime::Destroyed));
+        assert_eq!((slab.lifetime(handle(6)), slab.lifetime(handle(count))), (ObjectLifetime::NeverCreated, ObjectLifetime::NeverCreated));
         // As if it had been taken back: it comes again.
         slab.insert(handle(count - 1), 1);
-        let [dead, alive] = [count - 2, count - 1].map(|it| slab.life(handle(it)));
-        assert_eq!((dead, alive, slab.len()), (Life::Dead, Life::Alive, 2));
+        let [dead, alive] = [count - 2, count - 1].map(|it| slab.lifetime(handle(it)));
+        assert_eq!((dead, alive, slab.len()), (ObjectLifetime::Destroyed, ObjectLifetime::Alive, 2));
     }
 
     /// Another device may have them, or nobody.
@@ -246,7 +246,7 @@ mod tests {
             slab.remove(handle(serial));
         }
         assert_eq!(room(&slab), (1, 1), "the next one may come into the last page");
-        assert_eq!((slab.life(handle(0)), slab.life(handle(1))), (Life::Dead, Life::Never));
+        assert_eq!((slab.lifetime(handle(0)), slab.lifetime(handle(1))), (ObjectLifetime::Destroyed, ObjectLifetime::NeverCreated));
     }
 
     #[test]

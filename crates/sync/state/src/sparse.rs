@@ -4,18 +4,18 @@ use lavascope_abi as vk;
 use lavascope_record::View;
 use lavascope_sync_ir::{Area, Components, ImageRegion, MemoryId, Point, QueueId, SparseBind, SparsePart, Step};
 
-use crate::device::Device;
+use crate::device::TrackedDevice;
 use crate::format;
-use crate::image::{Image, SIZE_MAX};
-use crate::listener::Out;
+use crate::image::{TrackedImage, SIZE_MAX};
+use crate::listener::TrackerOutput;
 use crate::region::{extent_of, offset_of};
 
 /// Bytes of a sparse block where nobody asked.
 const BLOCK: u64 = 1 << 16;
 
-impl Device {
+impl TrackedDevice {
     /// `vkQueueBindSparse`: each of its infos waits and signals for itself.
-    pub(crate) fn bind_sparse(&mut self, queue: QueueId, it: View<'_, vk::QueueBindSparseParams>, out: &mut Out<'_>) {
+    pub(crate) fn bind_sparse(&mut self, queue: QueueId, it: View<'_, vk::QueueBindSparseParams>, out: &mut TrackerOutput<'_>) {
         let fence = self.signaled_fence(it.fence, out);
         let last = it.bind_info_count.saturating_sub(1) as usize;
         if it.bind_info_count == 0 {
@@ -29,27 +29,27 @@ impl Device {
             let waits = self.points(info.p_wait_semaphores(), wait_values, out);
             let signals = self.points(info.p_signal_semaphores(), signal_values, out);
             let binds = self.sparse_binds(info, out);
-            self.wait_outside(&waits, out);
-            self.signal_outside(signals.iter().copied());
+            self.wait_external(&waits, out);
+            self.signal_external(signals.iter().copied());
             out.step(Step::BindSparse { queue, waits, binds, signals, fence: fence.filter(|_| at == last) });
         }
     }
 
-    fn points(&self, semaphores: &[vk::Semaphore], values: &[u64], out: &mut Out<'_>) -> Vec<Point> {
+    fn points(&self, semaphores: &[vk::Semaphore], values: &[u64], out: &mut TrackerOutput<'_>) -> Vec<Point> {
         let value = |at: usize| values.get(at).copied().unwrap_or(0);
-        let points = semaphores.iter().enumerate().filter_map(|(at, it)| self.point(*it, value(at)));
+        let points = semaphores.iter().enumerate().filter_map(|(at, it)| self.semaphore_point(*it, value(at)));
         let points: Vec<Point> = points.collect();
         if points.len() != semaphores.len() {
-            out.missing("a semaphore that nobody created");
+            out.report_untracked("a semaphore that nobody created");
         }
         points
     }
 
-    fn sparse_binds(&self, info: View<'_, vk::BindSparseInfo>, out: &mut Out<'_>) -> Vec<SparseBind> {
+    fn sparse_binds(&self, info: View<'_, vk::BindSparseInfo>, out: &mut TrackerOutput<'_>) -> Vec<SparseBind> {
         let mut found = Vec::new();
         for it in info.p_buffer_binds().iter() {
-            let Some((resource, whole)) = self.buffer_part(it.buffer, 0, vk::WHOLE_SIZE) else {
-                out.missing("a buffer that nobody created");
+            let Some((resource, whole)) = self.buffer_range(it.buffer, 0, vk::WHOLE_SIZE) else {
+                out.report_untracked("a buffer that nobody created");
                 continue;
             };
             for it in it.p_binds().iter() {
@@ -79,10 +79,10 @@ impl Device {
         found
     }
 
-    fn sparse_image(&self, image: vk::Image, out: &mut Out<'_>) -> Option<(lavascope_sync_ir::ResourceId, &Image)> {
+    fn sparse_image(&self, image: vk::Image, out: &mut TrackerOutput<'_>) -> Option<(lavascope_sync_ir::ResourceId, &TrackedImage)> {
         let found = self.image(image);
         if found.is_none() {
-            out.missing("an image that nobody created");
+            out.report_untracked("an image that nobody created");
         }
         found
     }
@@ -93,7 +93,7 @@ impl Device {
         memory: vk::DeviceMemory,
         offset: u64,
         size: u64,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) -> Option<(MemoryId, u64)> {
         (memory.0 != 0).then(|| self.binding(memory.0, offset, size, out)).flatten().map(|it| (it.memory, it.offset))
     }
@@ -104,7 +104,7 @@ fn is_metadata(flags: vk::SparseMemoryBindFlags) -> bool {
     flags.0 & vk::SparseMemoryBindFlags::METADATA.0 != 0
 }
 
-impl Image {
+impl TrackedImage {
     /// The texels of some sparse blocks, and the bytes of memory that they take.
     fn blocks(&self, it: &vk::SparseImageMemoryBind) -> (ImageRegion, u64) {
         let extent = extent_of(it.extent);

@@ -10,7 +10,7 @@ use lavascope_spirv::{
 };
 use lavascope_sync_ir::Certainty;
 
-use crate::shader::{AddressUse, DescriptorUse, Element, Reflect, ShaderCode, ShaderInterface, TileReads};
+use crate::shader::{AddressUse, DescriptorUse, DescriptorArrayIndex, Reflect, ShaderCode, ShaderInterface, TileReads};
 
 /// Built-in outputs that choose a layer: `Layer` and `ViewportIndex`.
 const LAYERS: [u32; 2] = [9, 10];
@@ -18,16 +18,16 @@ const LAYERS: [u32; 2] = [9, 10];
 /// Reads SPIR-V. Keeps what it read last: pipelines come in families that share their shaders.
 #[derive(Default)]
 pub struct SpirvReflection {
-    last: Mutex<Vec<Known>>,
+    cache: Mutex<Vec<CachedReflection>>,
 }
 
-struct Known {
-    key: Key,
+struct CachedReflection {
+    key: ReflectionKey,
     interface: Option<ShaderInterface>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Key {
+struct ReflectionKey {
     words: Vec<u32>,
     entry_point: String,
     model: u32,
@@ -35,30 +35,30 @@ struct Key {
 }
 
 /// How many shaders are kept.
-const KEPT: usize = 16;
+const CACHE_MAX: usize = 16;
 
 impl Reflect for SpirvReflection {
     fn reflect(&self, code: &ShaderCode<'_>) -> Option<ShaderInterface> {
-        let key = Key {
+        let key = ReflectionKey {
             words: code.words.to_vec(),
             entry_point: code.entry_point.to_owned(),
             model: model_of(code.stage)?,
             constants: code.constants.iter().map(|(id, bytes)| (*id, bytes.to_vec())).collect(),
         };
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(known) = last.iter().find(|it| it.key == key) {
             return known.interface.clone();
         }
         let interface = read(&key);
-        if last.len() == KEPT {
+        if last.len() == CACHE_MAX {
             last.remove(0);
         }
-        last.push(Known { key, interface: interface.clone() });
+        last.push(CachedReflection { key, interface: interface.clone() });
         interface
     }
 }
 
-fn read(key: &Key) -> Option<ShaderInterface> {
+fn read(key: &ReflectionKey) -> Option<ShaderInterface> {
     let module = Module::parse(&key.words).ok()?;
     let is_wanted = |it: &lavascope_spirv::EntryPoint| it.name == key.entry_point && it.model == key.model;
     let entry = module.entries().iter().position(is_wanted)?;
@@ -107,20 +107,20 @@ fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
         let Some(descriptor) = reflection.descriptors.get(*descriptor) else { continue };
         let new = DescriptorUse {
             element: match element {
-                Picked::Constant(element) => Element::One(*element),
-                Picked::Dynamic(Some(from)) => Element::Read(Place::clone(from)),
-                Picked::Dynamic(None) => Element::Unknown,
+                Picked::Constant(element) => DescriptorArrayIndex::One(*element),
+                Picked::Dynamic(Some(from)) => DescriptorArrayIndex::Read(Place::clone(from)),
+                Picked::Dynamic(None) => DescriptorArrayIndex::Unknown,
             },
             reads: access.mode.reads(),
             writes: access.mode.writes(),
             bytes: bytes.map(range),
-            each: access.each.clone(),
+            per_invocation: access.each.clone(),
             certainty: certainty_of(access, bytes.is_some_and(|it| it.is_exact), descriptor.kind),
             is_ordered: has_order && descriptor.is_coherent,
             is_atomic: access.kind == AccessKind::Atomic,
             ..DescriptorUse::new(descriptor.set, descriptor.binding)
         };
-        if !found.iter_mut().any(|it| join(it, &new)) {
+        if !found.iter_mut().any(|it| merge_uses(it, &new)) {
             found.push(new);
         }
     }
@@ -137,7 +137,7 @@ fn addresses_of(reflection: &Reflection) -> Vec<AddressUse> {
             writes: access.mode.writes(),
             is_structure: access.kind == AccessKind::Trace,
             bytes: range(*bytes),
-            each: access.each.clone(),
+            per_invocation: access.each.clone(),
             certainty: certainty_of(access, bytes.is_exact, DescriptorKind::StorageBuffer),
             is_atomic: access.kind == AccessKind::Atomic,
         };
@@ -157,10 +157,10 @@ fn range(bytes: Bytes) -> Range<u64> {
 }
 
 /// Takes another use of the same descriptor into one, where both together are one: equal, or bytes side by side.
-fn join(own: &mut DescriptorUse, other: &DescriptorUse) -> bool {
+fn merge_uses(own: &mut DescriptorUse, other: &DescriptorUse) -> bool {
     let is_alike = |own: &DescriptorUse| DescriptorUse { bytes: other.bytes.clone(), ..own.clone() } == *other;
     match (&own.bytes, &other.bytes) {
-        (Some(one), Some(two)) if own.each.is_none() && one.start <= two.end && two.start <= one.end => {
+        (Some(one), Some(two)) if own.per_invocation.is_none() && one.start <= two.end && two.start <= one.end => {
             let both = one.start.min(two.start)..one.end.max(two.end);
             let is_joined = is_alike(own);
             if is_joined {

@@ -4,21 +4,21 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{Batch, CommandBufferId, EventId, FenceId, Point, QueueId, SemaphoreId, Signal, Step, Wait};
 
-use crate::device::{Device, Event};
-use crate::listener::{Gone, Out, object};
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::listener::{Destroyed, TrackerOutput, object};
 use crate::memory::is_success;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Semaphore {
+pub(crate) struct TrackedSemaphore {
     pub(crate) id: SemaphoreId,
     is_timeline: bool,
 }
 
 const ALL_COMMANDS: u64 = vk::PipelineStageFlags2::ALL_COMMANDS.0;
 
-impl Device {
+impl TrackedDevice {
     /// Fences, semaphores and events.
-    pub(crate) fn sync_objects(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+    pub(crate) fn track_sync_objects(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateFence(_), Some(Outcome::CreateFence(made))) => {
                 if let Some(fence) = made.p_fence() {
@@ -32,7 +32,7 @@ impl Device {
             }
             (Call::CreateEvent(_), Some(Outcome::CreateEvent(made))) => {
                 if let Some(event) = made.p_event() {
-                    let id = EventId(self.ids.events.take());
+                    let id = EventId(self.ids.events.next_id());
                     self.events.insert(event.0, id);
                     out.listener.event(out.at, id, object(event.0));
                 }
@@ -50,34 +50,34 @@ impl Device {
             (Call::DestroyFence(it), None) => {
                 let fence = self.fences.remove(it.fence.0);
                 if let Some(it) = fence {
-                    self.foreign_fences.remove(&it);
+                    self.imported_fences.remove(&it);
                     self.submitted_fences.remove(&it);
                 }
-                out.gone(fence.map(Gone::Fence));
+                out.destroyed(fence.map(Destroyed::Fence));
             }
             (Call::DestroySemaphore(it), None) => {
                 let semaphore = self.semaphores.remove(it.semaphore.0).map(|it| it.id);
-                semaphore.map(|it| self.externals.remove(&it));
-                out.gone(semaphore.map(Gone::Semaphore));
+                semaphore.map(|it| self.external_semaphores.remove(&it));
+                out.destroyed(semaphore.map(Destroyed::Semaphore));
             }
-            (Call::DestroyEvent(it), None) => out.gone(self.events.remove(it.event.0).map(Gone::Event)),
-            _ => return self.host(event, out),
+            (Call::DestroyEvent(it), None) => out.destroyed(self.events.remove(it.event.0).map(Destroyed::Event)),
+            _ => return self.track_host_sync(event, out),
         }
         true
     }
 
     /// What the host waits for, and what it does itself.
-    fn host(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+    fn track_host_sync(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::WaitForFences(it), Some(Outcome::WaitForFences(done))) => {
                 let fences = self.fences_of(it.p_fences(), out);
                 if !is_success(done.result) {
                 } else if it.wait_all.is_true() || fences.len() == 1 {
                     self.wait_fences(fences, out);
-                } else if let Some(first) = self.first_of(&fences) {
+                } else if let Some(first) = self.first_signaled_fence(&fences) {
                     self.wait_fences(vec![first], out);
                 } else {
-                    out.missing("which of several fences is signaled is not told");
+                    out.report_untracked("which of several fences is signaled is not told");
                 }
             }
             (Call::GetFenceStatus(it), Some(Outcome::GetFenceStatus(done))) => {
@@ -89,7 +89,7 @@ impl Device {
             (Call::ResetFences(it), None) => {
                 let fences = self.fences_of(it.p_fences(), out);
                 // What was imported is gone with it.
-                self.foreign_fences.retain(|it| !fences.contains(it));
+                self.imported_fences.retain(|it| !fences.contains(it));
                 self.submitted_fences.retain(|it, _| !fences.contains(it));
                 out.step(Step::ResetFences(fences));
             }
@@ -100,25 +100,25 @@ impl Device {
             }
             (Call::GetSemaphoreCounterValue(it), Some(Outcome::GetSemaphoreCounterValue(done))) => {
                 if let (Some(value), true) = (done.p_value().copied().filter(|it| *it > 0), is_success(done.result)) {
-                    let points: Vec<Point> = self.point(it.semaphore, value).into_iter().collect();
-                    self.wait_outside(&points, out);
+                    let points: Vec<Point> = self.semaphore_point(it.semaphore, value).into_iter().collect();
+                    self.wait_external(&points, out);
                     out.step(Step::WaitSemaphores(points));
                 }
             }
             (Call::SignalSemaphore(it), None) => {
                 let Some(info) = it.p_signal_info() else { return true };
-                if let Some(point) = self.point(info.semaphore, info.value) {
-                    self.signal_outside([point].into_iter());
+                if let Some(point) = self.semaphore_point(info.semaphore, info.value) {
+                    self.signal_external([point].into_iter());
                     out.step(Step::SignalSemaphore(point));
                 }
             }
             (Call::SetEvent(it), None) => {
-                if let Some(event) = self.event(it.event, out) {
+                if let Some(event) = self.event_id(it.event, out) {
                     out.step(Step::SetEvent(event));
                 }
             }
             (Call::ResetEvent(it), None) => {
-                if let Some(event) = self.event(it.event, out) {
+                if let Some(event) = self.event_id(it.event, out) {
                     out.step(Step::ResetEvent(event));
                 }
             }
@@ -132,77 +132,77 @@ impl Device {
         true
     }
 
-    fn add_fence(&mut self, handle: u64, out: &mut Out<'_>) {
-        let id = FenceId(self.ids.fences.take());
+    fn add_fence(&mut self, handle: u64, out: &mut TrackerOutput<'_>) {
+        let id = FenceId(self.ids.fences.next_id());
         self.fences.insert(handle, id);
         out.listener.fence(out.at, id, object(handle));
     }
 
-    fn create_semaphore(&mut self, info: View<'_, vk::SemaphoreCreateInfo>, handle: u64, out: &mut Out<'_>) {
+    fn create_semaphore(&mut self, info: View<'_, vk::SemaphoreCreateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
         let ty = info.chained::<vk::SemaphoreTypeCreateInfo>();
         let is_timeline = ty.is_some_and(|it| it.semaphore_type == vk::SemaphoreType::TIMELINE);
-        let id = SemaphoreId(self.ids.semaphores.take());
-        self.semaphores.insert(handle, Semaphore { id, is_timeline });
+        let id = SemaphoreId(self.ids.semaphores.next_id());
+        self.semaphores.insert(handle, TrackedSemaphore { id, is_timeline });
         out.listener.semaphore(out.at, id, object(handle));
         if let Some(value) = ty.map(|it| it.initial_value).filter(|it| is_timeline && *it > 0) {
             out.step(Step::SignalSemaphore(Point { semaphore: id, value: Some(value) }));
         }
     }
 
-    fn fences_of(&self, fences: &[vk::Fence], out: &mut Out<'_>) -> Vec<FenceId> {
+    fn fences_of(&self, fences: &[vk::Fence], out: &mut TrackerOutput<'_>) -> Vec<FenceId> {
         let found: Vec<FenceId> = fences.iter().filter_map(|it| self.fences.get(it.0).copied()).collect();
         if found.len() != fences.len() {
-            out.missing("a fence that nobody created");
+            out.report_untracked("a fence that nobody created");
         }
         found
     }
 
-    fn wait_semaphores(&mut self, info: View<'_, vk::SemaphoreWaitInfo>, out: &mut Out<'_>) {
+    fn wait_semaphores(&mut self, info: View<'_, vk::SemaphoreWaitInfo>, out: &mut TrackerOutput<'_>) {
         let pairs = info.p_semaphores().iter().zip(info.p_values());
-        let points: Vec<Point> = pairs.filter_map(|(semaphore, value)| self.point(*semaphore, *value)).collect();
+        let points: Vec<Point> = pairs.filter_map(|(semaphore, value)| self.semaphore_point(*semaphore, *value)).collect();
         if points.len() != info.semaphore_count as usize {
-            out.missing("a semaphore that nobody created");
+            out.report_untracked("a semaphore that nobody created");
         }
         if info.flags.0 & vk::SemaphoreWaitFlags::ANY.0 != 0 && points.len() > 1 {
-            out.missing("which of several semaphores is signaled is not told");
+            out.report_untracked("which of several semaphores is signaled is not told");
             return;
         }
-        self.wait_outside(&points, out);
+        self.wait_external(&points, out);
         out.step(Step::WaitSemaphores(points));
     }
 
-    pub(crate) fn point(&self, semaphore: vk::Semaphore, value: u64) -> Option<Point> {
+    pub(crate) fn semaphore_point(&self, semaphore: vk::Semaphore, value: u64) -> Option<Point> {
         let own = self.semaphores.get(semaphore.0)?;
         Some(Point { semaphore: own.id, value: own.is_timeline.then_some(value) })
     }
 
     /// What goes to a queue.
-    pub(crate) fn submits(&mut self, queue: QueueId, event: Event<'_>, out: &mut Out<'_>) -> bool {
-        self.submitted += 1;
+    pub(crate) fn track_queue(&mut self, queue: QueueId, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        self.submission_count += 1;
         match (event.call, event.outcome) {
             (Call::QueueSubmit(it), None) => {
                 let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
-                self.note_waits(&batches);
+                self.add_host_waits(&batches);
                 for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
-                    self.settle(buffer.0, out);
+                    self.resolve_at_submission(buffer.0, out);
                 }
                 let given = it.p_submits().iter().flat_map(|it| {
                     [it.wait_semaphore_count, it.command_buffer_count, it.signal_semaphore_count].map(u64::from)
                 });
-                is_all_known(&batches, given.sum(), out);
+                report_unknown_handles(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueSubmit2(it), None) => {
                 let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
-                self.note_waits(&batches);
+                self.add_host_waits(&batches);
                 for info in it.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
-                    self.settle(info.command_buffer.0, out);
+                    self.resolve_at_submission(info.command_buffer.0, out);
                 }
                 let given = it.p_submits().iter().flat_map(|it| {
                     [it.wait_semaphore_info_count, it.command_buffer_info_count, it.signal_semaphore_info_count]
                         .map(u64::from)
                 });
-                is_all_known(&batches, given.sum(), out);
+                report_unknown_handles(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, *it, out),
@@ -222,30 +222,30 @@ impl Device {
     }
 
     /// Before what is submitted is settled: whether the host may still write then.
-    fn note_waits(&mut self, batches: &[Batch]) {
+    fn add_host_waits(&mut self, batches: &[Batch]) {
         for it in batches.iter().flat_map(|it| &it.waits) {
             self.waits_for_host.note_wait(it.point);
         }
     }
 
-    fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut Out<'_>) {
+    fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut TrackerOutput<'_>) {
         let fence = self.signaled_fence(signaled, out);
-        let shared: &[Batch] = if self.externals.is_empty() { &[] } else { &batches };
+        let shared: &[Batch] = if self.external_semaphores.is_empty() { &[] } else { &batches };
         for batch in shared {
             let waits: Vec<Point> = batch.waits.iter().map(|it| it.point).collect();
-            self.wait_outside(&waits, out);
-            self.signal_outside(batch.signals.iter().map(|it| it.point));
+            self.wait_external(&waits, out);
+            self.signal_external(batch.signals.iter().map(|it| it.point));
         }
         if let Some(fence) = fence {
-            self.submitted_fences.insert(fence, (queue, self.submitted));
+            self.submitted_fences.insert(fence, (queue, self.submission_count));
         }
         out.step(Step::Submit { queue, batches, fence });
     }
 
     /// Of fences of which one is signaled, the one whose submission is over in any case: a queue signals them in the order
     /// in which they were submitted to it.
-    fn first_of(&self, fences: &[FenceId]) -> Option<FenceId> {
-        let own = |it: &FenceId| self.submitted_fences.get(it).filter(|_| !self.foreign_fences.contains(it));
+    fn first_signaled_fence(&self, fences: &[FenceId]) -> Option<FenceId> {
+        let own = |it: &FenceId| self.submitted_fences.get(it).filter(|_| !self.imported_fences.contains(it));
         let known: Option<Vec<_>> = fences.iter().map(|it| Some((*own(it)?, *it))).collect();
         let known = known?;
         let ((queue, _), first) = known.iter().min_by_key(|it| it.0.1)?;
@@ -253,10 +253,10 @@ impl Device {
     }
 
     /// The fence that a submission signals, if it names one.
-    pub(crate) fn signaled_fence(&self, fence: vk::Fence, out: &mut Out<'_>) -> Option<FenceId> {
+    pub(crate) fn signaled_fence(&self, fence: vk::Fence, out: &mut TrackerOutput<'_>) -> Option<FenceId> {
         let found = self.fences.get(fence.0).copied();
         if found.is_none() && fence.0 != 0 {
-            out.missing("a fence that nobody created");
+            out.report_untracked("a fence that nobody created");
         }
         found
     }
@@ -269,42 +269,42 @@ impl Device {
         let stages = it.p_wait_dst_stage_mask();
         let wait = |(at, semaphore): (usize, &vk::Semaphore)| {
             let stages = stages.get(at).map_or(0, |it| u64::from(it.0));
-            Some(Wait { point: self.point(*semaphore, value(waits, at))?, stages })
+            Some(Wait { point: self.semaphore_point(*semaphore, value(waits, at))?, stages })
         };
         let signal = |(at, semaphore): (usize, &vk::Semaphore)| {
-            Some(Signal { point: self.point(*semaphore, value(signals, at))?, stages: ALL_COMMANDS })
+            Some(Signal { point: self.semaphore_point(*semaphore, value(signals, at))?, stages: ALL_COMMANDS })
         };
         Batch {
             waits: it.p_wait_semaphores().iter().enumerate().filter_map(wait).collect(),
-            command_buffers: it.p_command_buffers().iter().filter_map(|it| self.submitted(*it)).collect(),
+            command_buffers: it.p_command_buffers().iter().filter_map(|it| self.command_buffer_id(*it)).collect(),
             signals: it.p_signal_semaphores().iter().enumerate().filter_map(signal).collect(),
         }
     }
 
     fn batch2(&self, it: View<'_, vk::SubmitInfo2>) -> Batch {
         let wait = |it: View<'_, vk::SemaphoreSubmitInfo>| {
-            Some(Wait { point: self.point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
+            Some(Wait { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
         };
         let signal = |it: View<'_, vk::SemaphoreSubmitInfo>| {
-            Some(Signal { point: self.point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
+            Some(Signal { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
         };
         let buffers = it.p_command_buffer_infos();
         Batch {
             waits: it.p_wait_semaphore_infos().iter().filter_map(wait).collect(),
-            command_buffers: buffers.iter().filter_map(|it| self.submitted(it.command_buffer)).collect(),
+            command_buffers: buffers.iter().filter_map(|it| self.command_buffer_id(it.command_buffer)).collect(),
             signals: it.p_signal_semaphore_infos().iter().filter_map(signal).collect(),
         }
     }
 
-    fn submitted(&self, buffer: vk::CommandBuffer) -> Option<CommandBufferId> {
+    fn command_buffer_id(&self, buffer: vk::CommandBuffer) -> Option<CommandBufferId> {
         Some(self.command_buffers.get(buffer.0)?.id)
     }
 }
 
 /// Whoever is left out of a submission leaves a hole in the order of things.
-fn is_all_known(batches: &[Batch], given: u64, out: &mut Out<'_>) {
+fn report_unknown_handles(batches: &[Batch], given: u64, out: &mut TrackerOutput<'_>) {
     let known: usize = batches.iter().map(|it| it.waits.len() + it.command_buffers.len() + it.signals.len()).sum();
     if known as u64 != given {
-        out.missing("a semaphore or a command buffer that nobody created");
+        out.report_untracked("a semaphore or a command buffer that nobody created");
     }
 }

@@ -7,12 +7,12 @@ use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View, Views};
 use lavascope_sync_ir::{self as program, FenceId, Point, QueueId, ResourceId, SemaphoreId, Step, Tiling};
 
-use crate::device::{Device, Event};
+use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
-use crate::image::{Image, is_sane};
-use crate::listener::{Gone, Out};
+use crate::image::{TrackedImage, is_plausible_image};
+use crate::listener::{Destroyed, TrackerOutput};
 
-pub(crate) struct Swapchain {
+pub(crate) struct TrackedSwapchain {
     info: program::Image,
     is_exclusive: bool,
     /// By index, as far as somebody asked for them.
@@ -24,12 +24,12 @@ pub(crate) struct Swapchain {
 /// Older presentations than these are not waited for.
 const PRESENTED_MAX: usize = 64;
 
-impl Device {
-    pub(crate) fn swapchain_commands(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+impl TrackedDevice {
+    pub(crate) fn track_swapchains(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::CreateSwapchainKHR(it), Some(Outcome::CreateSwapchainKHR(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_swapchain()) {
-                    self.swapchains.insert(handle.0, Swapchain::of(info));
+                    self.swapchains.insert(handle.0, TrackedSwapchain::from_create_info(info));
                 }
             }
             (Call::CreateSharedSwapchainsKHR(it), Some(Outcome::CreateSharedSwapchainsKHR(made))) => {
@@ -50,11 +50,11 @@ impl Device {
                 }
             }
             (Call::WaitForPresentKHR(it), Some(Outcome::WaitForPresentKHR(done))) => {
-                self.wait_presented(it.swapchain, it.present_id, done.result, out);
+                self.wait_for_present(it.swapchain, it.present_id, done.result, out);
             }
             (Call::WaitForPresent2KHR(it), Some(Outcome::WaitForPresent2KHR(done))) => {
                 if let Some(info) = it.p_present_wait2_info() {
-                    self.wait_presented(it.swapchain, info.present_id, done.result, out);
+                    self.wait_for_present(it.swapchain, info.present_id, done.result, out);
                 }
             }
             (Call::ReleaseSwapchainImagesKHR(it), None) => {
@@ -69,13 +69,13 @@ impl Device {
 
     fn create_shared(&mut self, infos: Views<'_, vk::SwapchainCreateInfoKHR>, handles: &[vk::SwapchainKHR]) {
         for (info, handle) in infos.iter().zip(handles) {
-            self.swapchains.insert(handle.0, Swapchain::of(info));
+            self.swapchains.insert(handle.0, TrackedSwapchain::from_create_info(info));
         }
     }
 
-    fn destroy_swapchain(&mut self, handle: u64, out: &mut Out<'_>) {
+    fn destroy_swapchain(&mut self, handle: u64, out: &mut TrackerOutput<'_>) {
         let Some(swapchain) = self.swapchains.remove(handle) else { return };
-        swapchain.presented.iter().for_each(|it| out.gone(Some(Gone::Fence(it.1))));
+        swapchain.presented.iter().for_each(|it| out.destroyed(Some(Destroyed::Fence(it.1))));
         for image in swapchain.images {
             if let Some(image) = self.images.remove(image.0) {
                 self.destroy_resource(image.resource, 0, out);
@@ -83,14 +83,14 @@ impl Device {
         }
     }
 
-    fn add_swapchain_images(&mut self, handle: u64, images: &[vk::Image], out: &mut Out<'_>) {
-        let Some(swapchain) = self.swapchains.get(handle).filter(|it| is_sane(&it.info)) else { return };
+    fn add_swapchain_images(&mut self, handle: u64, images: &[vk::Image], out: &mut TrackerOutput<'_>) {
+        let Some(swapchain) = self.swapchains.get(handle).filter(|it| is_plausible_image(&it.info)) else { return };
         let (info, is_exclusive) = (swapchain.info.clone(), swapchain.is_exclusive);
         for image in images.iter().filter(|it| it.0 != 0) {
             if self.images.get(image.0).is_some() {
                 continue;
             }
-            let mut own = Image {
+            let mut own = TrackedImage {
                 info: info.clone(),
                 aspects: format::aspects(info.format),
                 ty: vk::ImageType::_2D,
@@ -105,7 +105,7 @@ impl Device {
                 layouts: Vec::new(),
                 is_used: Cell::new(false),
             };
-            own.resource = Some(self.add_resource(image.0, &own.with(None), out));
+            own.resource = Some(self.add_resource(image.0, &own.to_resource(None), out));
             self.images.insert(image.0, own);
         }
         if let Some(swapchain) = self.swapchains.get_mut(handle).filter(|it| it.images.len() < images.len()) {
@@ -124,39 +124,39 @@ impl Device {
         index: Option<u32>,
         semaphore: vk::Semaphore,
         fence: vk::Fence,
-        out: &mut Out<'_>,
+        out: &mut TrackerOutput<'_>,
     ) {
         let Some(index) = index else { return };
         let Some(image) = self.swapchain_image(swapchain, index) else {
-            out.missing("an image of a swapchain that nobody asked for");
+            out.report_untracked("an image of a swapchain that nobody asked for");
             return;
         };
         let semaphore = self.semaphores.get(semaphore.0).map(|it| it.id);
-        self.signal_outside(semaphore.map(|semaphore| Point { semaphore, value: None }).into_iter());
+        self.signal_external(semaphore.map(|semaphore| Point { semaphore, value: None }).into_iter());
         out.step(Step::Acquire { image, semaphore, fence: self.fences.get(fence.0).copied() });
     }
 
-    pub(crate) fn present(&mut self, queue: QueueId, info: View<'_, vk::PresentInfoKHR>, out: &mut Out<'_>) {
+    pub(crate) fn present(&mut self, queue: QueueId, info: View<'_, vk::PresentInfoKHR>, out: &mut TrackerOutput<'_>) {
         let pairs = info.p_swapchains().iter().zip(info.p_image_indices());
         let images: Vec<ResourceId> =
             pairs.filter_map(|(swapchain, index)| self.swapchain_image(swapchain.0, *index)).collect();
         let semaphore = |it: &vk::Semaphore| Some(self.semaphores.get(it.0)?.id);
         let waits: Vec<SemaphoreId> = info.p_wait_semaphores().iter().filter_map(semaphore).collect();
         if images.len() != info.swapchain_count as usize || waits.len() != info.wait_semaphore_count as usize {
-            out.missing("a semaphore, or an image of a swapchain, that is not known");
+            out.report_untracked("a semaphore, or an image of a swapchain, that is not known");
         }
         let points: Vec<Point> = waits.iter().map(|it| Point { semaphore: *it, value: None }).collect();
-        self.wait_outside(&points, out);
+        self.wait_external(&points, out);
         for fence in self.present_fences(info, out) {
             // Whoever waits for it knows that the presentation has waited.
-            self.hand_on(queue, &points, &points, fence, out);
+            self.forward_semaphores(queue, &points, &points, fence, out);
         }
         out.step(Step::Present { queue, waits, images });
     }
 
     /// The fences that a presentation signals: those that the application gave, and one for each number that it may
     /// wait for.
-    fn present_fences(&mut self, info: View<'_, vk::PresentInfoKHR>, out: &mut Out<'_>) -> Vec<FenceId> {
+    fn present_fences(&mut self, info: View<'_, vk::PresentInfoKHR>, out: &mut TrackerOutput<'_>) -> Vec<FenceId> {
         let given = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
         let given = given.map_or(&[][..], |it| it.p_fences());
         let mut fences: Vec<FenceId> = given.iter().filter_map(|it| self.signaled_fence(*it, out)).collect();
@@ -167,7 +167,7 @@ impl Device {
             let Some(own) = self.swapchains.get_mut(swapchain.0) else { continue };
             own.presented.push_back((*id, fence));
             if own.presented.len() > PRESENTED_MAX {
-                out.gone(own.presented.pop_front().map(|it| Gone::Fence(it.1)));
+                out.destroyed(own.presented.pop_front().map(|it| Destroyed::Fence(it.1)));
             }
             fences.push(fence);
         }
@@ -175,30 +175,30 @@ impl Device {
     }
 
     /// The host waited until an image was presented.
-    fn wait_presented(&mut self, swapchain: vk::SwapchainKHR, id: u64, result: vk::Result, out: &mut Out<'_>) {
+    fn wait_for_present(&mut self, swapchain: vk::SwapchainKHR, id: u64, result: vk::Result, out: &mut TrackerOutput<'_>) {
         let own = self.swapchains.get_mut(swapchain.0).filter(|_| is_acquired(result));
         let Some(own) = own else { return };
         let is_over = |it: &&(u64, FenceId)| it.0 <= id;
         let fences: Vec<FenceId> = own.presented.iter().filter(is_over).map(|it| it.1).collect();
         own.presented.retain(|it| it.0 > id);
         out.step(Step::WaitFences(fences.clone()));
-        fences.into_iter().for_each(|it| out.gone(Some(Gone::Fence(it))));
+        fences.into_iter().for_each(|it| out.destroyed(Some(Destroyed::Fence(it))));
     }
 
     /// Images go back without having been presented: all that was done to them must be known to be over.
-    fn release_images(&mut self, info: View<'_, vk::ReleaseSwapchainImagesInfoKHR>, out: &mut Out<'_>) {
+    fn release_images(&mut self, info: View<'_, vk::ReleaseSwapchainImagesInfoKHR>, out: &mut TrackerOutput<'_>) {
         let indices = info.p_image_indices();
         let images: Vec<ResourceId> =
             indices.iter().filter_map(|it| self.swapchain_image(info.swapchain.0, *it)).collect();
         if images.len() != indices.len() {
-            out.missing("an image of a swapchain that nobody asked for");
+            out.report_untracked("an image of a swapchain that nobody asked for");
         }
         out.step(Step::Present { queue: QueueId(0), waits: Vec::new(), images });
     }
 }
 
-impl Swapchain {
-    fn of(info: View<'_, vk::SwapchainCreateInfoKHR>) -> Swapchain {
+impl TrackedSwapchain {
+    fn from_create_info(info: View<'_, vk::SwapchainCreateInfoKHR>) -> TrackedSwapchain {
         let is_exclusive = info.image_sharing_mode == vk::SharingMode::EXCLUSIVE;
         let info = program::Image {
             format: info.image_format,
@@ -208,7 +208,7 @@ impl Swapchain {
             tiling: Tiling::Optimal,
             alias: false,
         };
-        Swapchain { info, is_exclusive, images: Vec::new(), presented: VecDeque::new() }
+        TrackedSwapchain { info, is_exclusive, images: Vec::new(), presented: VecDeque::new() }
     }
 }
 

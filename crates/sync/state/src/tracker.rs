@@ -4,43 +4,43 @@ use std::collections::BTreeMap;
 
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId};
-use lavascope_record::{Call, Outcome, Record, View, Written, own};
+use lavascope_record::{Call, Outcome, Record, View, HostWrite, from_trusted};
 use lavascope_sync_ir::QueueId;
 use rustc_hash::FxHashMap;
 
-use crate::decision::{Decision, Family, When, decision};
-use crate::device::{Device, Event};
-use crate::indices::HostWrites;
-use crate::listener::{Listener, Missing, Out, Source, Where, object};
+use crate::decision::{CommandSupport, CommandFamily, TrackPhase, command_support};
+use crate::device::{TrackedDevice, TrackedCall};
+use crate::indices::HostWriteCoverage;
+use crate::listener::{Listener, Untracked, TrackerOutput, CallSource, DeviceCall, object};
 use crate::shader::{NoReflection, Reflect};
-use crate::slab::{Life, Slab};
+use crate::slab::{ObjectLifetime, Slab};
 
 /// Follows an application by its records.
 ///
 /// Records must come in an order that the application's threads could have made the calls in; `stream` gives them so.
 pub struct Tracker<L> {
     pub listener: L,
-    devices: Slab<Box<Device>>,
+    devices: Slab<Box<TrackedDevice>>,
     /// The device of each command buffer.
-    owners: Slab<u64>,
-    recent: Recent,
+    command_buffer_devices: Slab<u64>,
+    last_device: LastDevice,
     /// The device and the number of each queue.
     queues: Slab<(u64, QueueId)>,
     /// `VkQueueFlags` of the queue families of each physical device, as far as somebody asked.
     families: FxHashMap<u64, Vec<u32>>,
     /// Calls that have not returned, by thread.
     pending: FxHashMap<u32, Vec<u64>>,
-    missing: BTreeMap<Missing, u64>,
+    untracked: BTreeMap<Untracked, u64>,
     reflect: Box<dyn Reflect + Send>,
-    tells_picked: bool,
-    hears_host_writes: HostWrites,
+    reports_dynamic_indexing: bool,
+    host_write_coverage: HostWriteCoverage,
     /// How often something changed that commands depend on.
-    changes: u64,
+    change_count: u64,
 }
 
 /// What the last call was about, and the device of that. Most calls are about the same as the one before.
 #[derive(Clone, Copy, Default)]
-struct Recent {
+struct LastDevice {
     /// Its first parameter; zero for none.
     first: u64,
     device: u64,
@@ -60,203 +60,203 @@ impl<L: Listener> Tracker<L> {
         Tracker {
             listener,
             devices: Slab::default(),
-            owners: Slab::default(),
-            recent: Recent::default(),
+            command_buffer_devices: Slab::default(),
+            last_device: LastDevice::default(),
             queues: Slab::default(),
             families: FxHashMap::default(),
             pending: FxHashMap::default(),
-            missing: BTreeMap::new(),
+            untracked: BTreeMap::new(),
             reflect,
-            tells_picked: false,
-            hears_host_writes: HostWrites::None,
-            changes: 0,
+            reports_dynamic_indexing: false,
+            host_write_coverage: HostWriteCoverage::None,
+            change_count: 0,
         }
     }
 
     /// Whether to tell accesses to descriptors that shaders pick out of arrays. Each is only possible, and there may be
     /// thousands for one draw.
-    pub fn tell_picked(&mut self, is_wanted: bool) {
-        self.tells_picked = is_wanted;
-        self.changes += 1;
+    pub fn report_dynamic_indexing(&mut self, is_wanted: bool) {
+        self.reports_dynamic_indexing = is_wanted;
+        self.change_count += 1;
     }
 
     /// All that the host writes into memory that it maps will be told, before the device can read it.
-    pub fn hear_host_writes(&mut self) {
-        self.set_host_writes(HostWrites::All);
+    pub fn expect_all_host_writes(&mut self) {
+        self.set_host_write_coverage(HostWriteCoverage::All);
     }
 
     /// The same, of some memories only: of one of which something was told, all will be.
-    pub fn hear_some_host_writes(&mut self) {
-        self.set_host_writes(HostWrites::Some);
+    pub fn expect_some_host_writes(&mut self) {
+        self.set_host_write_coverage(HostWriteCoverage::Some);
     }
 
     /// Nothing more will be told of what the host writes: what was told is not relied on any more.
-    pub fn hear_no_host_writes(&mut self) {
-        self.set_host_writes(HostWrites::None);
+    pub fn ignore_host_writes(&mut self) {
+        self.set_host_write_coverage(HostWriteCoverage::None);
     }
 
-    fn set_host_writes(&mut self, told: HostWrites) {
-        self.hears_host_writes = told;
-        self.changes += 1;
-        self.devices.iter_mut().for_each(|it| it.hears_host_writes = told);
+    fn set_host_write_coverage(&mut self, told: HostWriteCoverage) {
+        self.host_write_coverage = told;
+        self.change_count += 1;
+        self.devices.iter_mut().for_each(|it| it.host_write_coverage = told);
     }
 
     /// The host wrote into memory. What it did not write is zero.
-    pub fn host_wrote(&mut self, written: Written<'_>) {
-        self.devices.iter_mut().for_each(|it| it.host_wrote(written));
-        self.changes += 1;
+    pub fn apply_host_write(&mut self, written: HostWrite<'_>) {
+        self.devices.iter_mut().for_each(|it| it.apply_host_write(written));
+        self.change_count += 1;
     }
 
     /// What was not understood so far, and how often.
-    pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
-        self.missing.iter().map(|(missing, count)| (*missing, *count))
+    pub fn untracked(&self) -> impl Iterator<Item = (Untracked, u64)> {
+        self.untracked.iter().map(|(missing, count)| (*missing, *count))
     }
 
     /// How often something changed that commands depend on: as long as this stays the same, a command buffer that is
     /// recorded with the same calls has the same commands. It grows too with what is not understood, and where commands
     /// become known later.
     #[inline]
-    pub fn changes(&self) -> u64 {
-        self.changes
+    pub fn change_count(&self) -> u64 {
+        self.change_count
     }
 
     /// Whether an object that is followed is alive, was, or never was.
-    pub fn life(&self, object: ObjectId) -> Life {
+    pub fn lifetime(&self, object: ObjectId) -> ObjectLifetime {
         let handle = object.raw();
-        let of_device = |it: &Device| it.life(object);
+        let of_device = |it: &TrackedDevice| it.lifetime(object);
         match object.ty() {
-            Some(HandleType::Device) => self.devices.life(handle),
-            Some(HandleType::Queue) => self.queues.life(handle),
-            Some(HandleType::CommandBuffer) => self.owners.life(handle),
-            _ => self.devices.iter().map(|it| of_device(it)).find(|it| *it != Life::Never).unwrap_or(Life::Never),
+            Some(HandleType::Device) => self.devices.lifetime(handle),
+            Some(HandleType::Queue) => self.queues.lifetime(handle),
+            Some(HandleType::CommandBuffer) => self.command_buffer_devices.lifetime(handle),
+            _ => self.devices.iter().map(|it| of_device(it)).find(|it| *it != ObjectLifetime::NeverCreated).unwrap_or(ObjectLifetime::NeverCreated),
         }
     }
 
     /// The driver is about to see a call of a thread. Says whether somebody took it.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
-        match decision(record.command()) {
-            Decision::Understood(family, When::Enter) => {
+        match command_support(record.command()) {
+            CommandSupport::Tracked(family, TrackPhase::Enter) => {
                 let Some(call) = &Call::of(record) else { return false };
-                self.take(thread, record, family, Event { call, outcome: None })
+                self.track(thread, record, family, TrackedCall { call, outcome: None })
             }
-            Decision::Understood(_, When::Leave) => {
+            CommandSupport::Tracked(_, TrackPhase::Leave) => {
                 let own = self.pending.entry(thread).or_default();
                 own.clear();
                 own.extend_from_slice(record.words());
                 true
             }
-            Decision::Missing(reason) => {
+            CommandSupport::Untracked(reason) => {
                 let device = self.device_of(record).unwrap_or_default();
-                self.out(thread, record, device).missing(reason);
+                self.out(thread, record, device).report_untracked(reason);
                 true
             }
-            Decision::Ignored(_) => true,
+            CommandSupport::Ignored(_) => true,
         }
     }
 
     /// The driver returned from the last call of a thread. Says whether somebody took it.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) -> bool {
-        let Decision::Understood(family, When::Leave) = decision(record.command()) else { return true };
+        let CommandSupport::Tracked(family, TrackPhase::Leave) = command_support(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
-        let taken = own(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
+        let taken = from_trusted(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
             let (call, outcome) = (Call::of(entered)?, Outcome::of(record)?);
-            Some(self.take(thread, entered, family, Event { call: &call, outcome: Some(&outcome) }))
+            Some(self.track(thread, entered, family, TrackedCall { call: &call, outcome: Some(&outcome) }))
         });
         self.pending.insert(thread, words);
         taken.unwrap_or_else(|| {
-            self.out(thread, record, 0).missing("a call whose beginning was not seen");
+            self.out(thread, record, 0).report_untracked("a call whose beginning was not seen");
             true
         })
     }
 
     /// The driver does not see the call that was entered last, if it records a command: it is as if it had not been.
-    pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
+    pub fn cancel_command(&mut self, thread: u32, record: Record<'_>) {
         let Some(handle) = self.device_of(record) else { return };
-        let Tracker { listener, devices, missing, reflect, tells_picked, changes, .. } = self;
+        let Tracker { listener, devices, untracked: missing, reflect, reports_dynamic_indexing: tells_picked, change_count: changes, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return };
-        device.drawn.forget();
-        let source = Source { command: record.command(), thread, call: record.call_number() };
-        let at = Where { device: object(handle), source };
-        let out = &mut Out { listener, counts: missing, changes, reflect: &**reflect, tells_picked: *tells_picked, at };
-        device.take_back(first_handle(record), out);
+        device.last_draw.invalidate();
+        let source = CallSource { command: record.command(), thread, call: record.call_number() };
+        let at = DeviceCall { device: object(handle), source };
+        let out = &mut TrackerOutput { listener, counts: missing, change_count: changes, reflect: &**reflect, reports_dynamic_indexing: *tells_picked, at };
+        device.cancel_command(first_handle(record), out);
     }
 
-    fn take(&mut self, thread: u32, record: Record<'_>, family: Family, event: Event<'_>) -> bool {
-        if family == Family::Device {
-            return self.device_commands(thread, record, event);
+    fn track(&mut self, thread: u32, record: Record<'_>, family: CommandFamily, event: TrackedCall<'_>) -> bool {
+        if family == CommandFamily::Device {
+            return self.track_devices(thread, record, event);
         }
-        let is_known = self.is_recent(record);
-        let Recent { device: handle, object, .. } = self.recent;
-        let Tracker { listener, devices, missing, reflect, tells_picked, queues, changes, .. } = self;
+        let is_known = self.find_device(record);
+        let LastDevice { device: handle, object, .. } = self.last_device;
+        let Tracker { listener, devices, untracked: missing, reflect, reports_dynamic_indexing: tells_picked, queues, change_count: changes, .. } = self;
         // Queues outlive their devices here.
         let Some(device) = devices.get_mut(handle).filter(|_| is_known) else {
-            self.out(thread, record, 0).missing("an object of a device that nobody created");
+            self.out(thread, record, 0).report_untracked("an object of a device that nobody created");
             return true;
         };
         if !keeps_attachments(family, record.command()) {
-            device.drawn.forget();
+            device.last_draw.invalidate();
         }
         *changes += u64::from(changes_commands(family, record));
-        let source = Source { command: record.command(), thread, call: record.call_number() };
-        let at = Where { device: object, source };
-        let out = &mut Out { listener, counts: missing, changes, reflect: &**reflect, tells_picked: *tells_picked, at };
+        let source = CallSource { command: record.command(), thread, call: record.call_number() };
+        let at = DeviceCall { device: object, source };
+        let out = &mut TrackerOutput { listener, counts: missing, change_count: changes, reflect: &**reflect, reports_dynamic_indexing: *tells_picked, at };
         match family {
-            Family::Device => false,
-            Family::Memory => device.memories(event, out),
-            Family::Image => device.images(event, out),
-            Family::CommandBuffer => {
-                let is_taken = device.command_buffers(event, out);
-                for buffer in device.born.drain(..) {
-                    self.owners.insert(buffer, handle);
-                    self.recent = Recent::default();
+            CommandFamily::Device => false,
+            CommandFamily::Memory => device.track_memory(event, out),
+            CommandFamily::Image => device.track_resources(event, out),
+            CommandFamily::CommandBuffer => {
+                let is_taken = device.track_command_buffers(event, out);
+                for buffer in device.allocated_command_buffers.drain(..) {
+                    self.command_buffer_devices.insert(buffer, handle);
+                    self.last_device = LastDevice::default();
                 }
-                for buffer in device.freed.drain(..) {
-                    self.owners.remove(buffer);
-                    self.recent = Recent::default();
+                for buffer in device.freed_command_buffers.drain(..) {
+                    self.command_buffer_devices.remove(buffer);
+                    self.last_device = LastDevice::default();
                 }
                 is_taken
             }
-            Family::Copy => device.copies(event, out),
-            Family::Barrier => device.barriers(event, out),
-            Family::Sync => device.sync_objects(event, out),
-            Family::Queue => match queues.get(first_handle(record)) {
-                Some(queue) => device.submits(queue.1, event, out),
+            CommandFamily::Copy => device.track_copies(event, out),
+            CommandFamily::Barrier => device.track_barriers(event, out),
+            CommandFamily::Sync => device.track_sync_objects(event, out),
+            CommandFamily::Queue => match queues.get(first_handle(record)) {
+                Some(queue) => device.track_queue(queue.1, event, out),
                 None => {
-                    out.missing("a queue that nobody asked for");
+                    out.report_untracked("a queue that nobody asked for");
                     true
                 }
             },
-            Family::Swapchain => device.swapchain_commands(event, out),
-            Family::RenderPass => device.render_passes(event, out),
-            Family::Rendering => device.rendering(event, out),
-            Family::Pipeline => device.pipelines(event, out),
-            Family::Descriptor => device.descriptors(event, out),
-            Family::DescriptorMemory => device.descriptor_memory(event, out),
-            Family::Bind => device.binds(event, out),
-            Family::Draw => device.draws(event, out),
-            Family::Query => device.queries(event, out),
-            Family::Ray => device.rays(event, out),
-            Family::RayNv => device.rays_nv(event, out),
-            Family::Micromap => device.micromaps(event, out),
-            Family::HostBuild => device.host_builds(event, out),
-            Family::Address => device.addresses(event, out),
-            Family::HostCopy => device.host_copies(event, out),
-            Family::Video => device.video(event, out),
-            Family::External => device.externals(event, out),
-            Family::Tensor => device.tensors(event, out),
-            Family::OpticalFlow => device.optical_flow(event, out),
-            Family::Generated => device.generated_commands(event, out),
-            Family::Indirect => device.indirect_commands(event, out),
+            CommandFamily::Swapchain => device.track_swapchains(event, out),
+            CommandFamily::RenderPass => device.track_render_passes(event, out),
+            CommandFamily::Rendering => device.track_rendering(event, out),
+            CommandFamily::Pipeline => device.track_pipelines(event, out),
+            CommandFamily::Descriptor => device.track_descriptors(event, out),
+            CommandFamily::DescriptorMemory => device.track_descriptor_buffers(event, out),
+            CommandFamily::Bind => device.track_binds(event, out),
+            CommandFamily::Draw => device.track_draws(event, out),
+            CommandFamily::Query => device.track_queries(event, out),
+            CommandFamily::Ray => device.track_acceleration_structures(event, out),
+            CommandFamily::RayNv => device.track_ray_tracing_nv(event, out),
+            CommandFamily::Micromap => device.track_micromaps(event, out),
+            CommandFamily::HostBuild => device.track_host_builds(event, out),
+            CommandFamily::Address => device.track_addresses(event, out),
+            CommandFamily::HostCopy => device.track_host_copies(event, out),
+            CommandFamily::Video => device.track_video(event, out),
+            CommandFamily::External => device.track_external_sync(event, out),
+            CommandFamily::Tensor => device.track_tensors(event, out),
+            CommandFamily::OpticalFlow => device.track_optical_flow(event, out),
+            CommandFamily::Generated => device.track_generated_commands(event, out),
+            CommandFamily::Indirect => device.track_indirect_memory(event, out),
         }
     }
 
     /// Looks for the device that a call is about, in most cases that of the call before. Says whether there is one.
     #[inline]
-    fn is_recent(&mut self, record: Record<'_>) -> bool {
+    fn find_device(&mut self, record: Record<'_>) -> bool {
         let first = first_handle(record);
-        if first != self.recent.first || first == 0 {
+        if first != self.last_device.first || first == 0 {
             let Some(device) = self.device_of(record) else { return false };
-            self.recent = Recent { first, device, object: object(device) };
+            self.last_device = LastDevice { first, device, object: object(device) };
         }
         true
     }
@@ -264,8 +264,8 @@ impl<L: Listener> Tracker<L> {
     /// Devices and their queues come and go.
     #[cold]
     #[inline(never)]
-    fn device_commands(&mut self, thread: u32, record: Record<'_>, event: Event<'_>) -> bool {
-        self.changes += 1;
+    fn track_devices(&mut self, thread: u32, record: Record<'_>, event: TrackedCall<'_>) -> bool {
+        self.change_count += 1;
         match (event.call, event.outcome) {
             (
                 Call::GetPhysicalDeviceQueueFamilyProperties(it),
@@ -288,13 +288,13 @@ impl<L: Listener> Tracker<L> {
                 }
             }
             (Call::DestroyDevice(it), None) => {
-                self.recent = Recent::default();
+                self.last_device = LastDevice::default();
                 if let Some(device) = self.devices.remove(it.device.0) {
-                    for buffer in device.buffers() {
-                        self.owners.remove(buffer);
+                    for buffer in device.command_buffer_handles() {
+                        self.command_buffer_devices.remove(buffer);
                     }
                     let out = self.out(thread, record, it.device.0);
-                    out.listener.device_gone(out.at);
+                    out.listener.device_destroyed(out.at);
                 }
             }
             (Call::GetDeviceQueue(it), Some(Outcome::GetDeviceQueue(done))) => {
@@ -326,7 +326,7 @@ impl<L: Listener> Tracker<L> {
         info: View<'_, vk::DeviceCreateInfo>,
         handle: u64,
     ) {
-        let mut device = Device { hears_host_writes: self.hears_host_writes, ..Device::default() };
+        let mut device = TrackedDevice { host_write_coverage: self.host_write_coverage, ..TrackedDevice::default() };
         let families = self.families.get(&physical.0).map_or(&[][..], Vec::as_slice);
         for it in info.p_queue_create_infos().iter() {
             let flags = families.get(it.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);
@@ -341,18 +341,18 @@ impl<L: Listener> Tracker<L> {
         let device = first_handle(record);
         if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(family, index)) {
             self.queues.insert(queue, (device, id));
-            self.recent = Recent::default();
+            self.last_device = LastDevice::default();
             let out = self.out(thread, record, device);
             out.listener.queue(out.at, id, object(queue));
         }
     }
 
-    fn out(&mut self, thread: u32, record: Record<'_>, device: u64) -> Out<'_> {
-        let source = Source { command: record.command(), thread, call: record.call_number() };
-        let at = Where { device: object(device), source };
-        let (reflect, tells_picked) = (&*self.reflect, self.tells_picked);
-        let (listener, counts, changes) = (&mut self.listener, &mut self.missing, &mut self.changes);
-        Out { listener, counts, changes, reflect, tells_picked, at }
+    fn out(&mut self, thread: u32, record: Record<'_>, device: u64) -> TrackerOutput<'_> {
+        let source = CallSource { command: record.command(), thread, call: record.call_number() };
+        let at = DeviceCall { device: object(device), source };
+        let (reflect, tells_picked) = (&*self.reflect, self.reports_dynamic_indexing);
+        let (listener, counts, changes) = (&mut self.listener, &mut self.untracked, &mut self.change_count);
+        TrackerOutput { listener, counts, change_count: changes, reflect, reports_dynamic_indexing: tells_picked, at }
     }
 
     /// The device that a call is about, by its first parameter.
@@ -362,7 +362,7 @@ impl<L: Listener> Tracker<L> {
         let is = |ty| ObjectId::checked(handle, ty).is_some();
         // Most calls record commands. Null is of any type, and nobody.
         if is(HandleType::CommandBuffer) {
-            self.owners.get(handle).copied()
+            self.command_buffer_devices.get(handle).copied()
         } else if is(HandleType::Device) {
             self.devices.get(handle).map(|_| handle)
         } else if is(HandleType::Queue) {
@@ -375,11 +375,11 @@ impl<L: Listener> Tracker<L> {
 
 /// Whether draws after a call do to attachments what those before it did.
 #[inline]
-fn keeps_attachments(family: Family, command: vk::Command) -> bool {
+fn keeps_attachments(family: CommandFamily, command: vk::Command) -> bool {
     use vk::Command as C;
     match family {
-        Family::Draw | Family::Copy | Family::Barrier => true,
-        Family::Bind => matches!(
+        CommandFamily::Draw | CommandFamily::Copy | CommandFamily::Barrier => true,
+        CommandFamily::Bind => matches!(
             command,
             C::CmdBindDescriptorSets
                 | C::CmdBindDescriptorSets2
@@ -398,16 +398,16 @@ fn keeps_attachments(family: Family, command: vk::Command) -> bool {
 
 /// Whether commands may mean something else after a call than before it.
 #[inline]
-fn changes_commands(family: Family, record: Record<'_>) -> bool {
+fn changes_commands(family: CommandFamily, record: Record<'_>) -> bool {
     use vk::Command as C;
     let ty = ObjectId::from_raw(first_handle(record)).and_then(ObjectId::ty);
     if ty == Some(HandleType::CommandBuffer) {
         return false;
     }
     match family {
-        Family::CommandBuffer | Family::Sync => false,
-        Family::Queue => record.command() == C::QueueBindSparse,
-        Family::Memory => !matches!(
+        CommandFamily::CommandBuffer | CommandFamily::Sync => false,
+        CommandFamily::Queue => record.command() == C::QueueBindSparse,
+        CommandFamily::Memory => !matches!(
             record.command(),
             C::MapMemory
                 | C::MapMemory2
@@ -416,7 +416,7 @@ fn changes_commands(family: Family, record: Record<'_>) -> bool {
                 | C::FlushMappedMemoryRanges
                 | C::InvalidateMappedMemoryRanges
         ),
-        Family::Swapchain => !matches!(
+        CommandFamily::Swapchain => !matches!(
             record.command(),
             C::AcquireNextImageKHR | C::AcquireNextImage2KHR | C::WaitForPresentKHR | C::WaitForPresent2KHR
         ),

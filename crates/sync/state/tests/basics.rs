@@ -213,7 +213,7 @@ fn fences_tell_the_host_and_recording_anew_keeps_what_was_submitted() {
 fn what_dies_is_told_and_what_is_unknown_is_named() {
     let mut app = chain_of_copies(|app| {
         // What was not understood of a call counts, whatever becomes of the call.
-        app.takes_back = false;
+        app.cancels_commands = false;
         app.copy_buffer(1, 99, 1, 4);
     });
     app.call(
@@ -221,7 +221,7 @@ fn what_dies_is_told_and_what_is_unknown_is_named() {
         &DestroyBufferParams { device: device(DEVICE), buffer: buffer(2), p_allocator: Ptr::NULL },
     );
     assert_eq!(app.program().steps.last(), Some(&Step::Destroy(ResourceId(1))));
-    let missing: Vec<_> = app.tracker.missing().map(|(it, count)| (it.command, it.reason, count)).collect();
+    let missing: Vec<_> = app.tracker.untracked().map(|(it, count)| (it.command, it.reason, count)).collect();
     assert_eq!(missing, [(Api::CmdCopyBuffer, "a buffer whose memory is not known", 1)]);
 }
 
@@ -270,7 +270,7 @@ fn submit(app: &mut App<lavascope_state::Collector>, index: u64, info: &SubmitIn
 #[test]
 fn objects_of_no_device_are_told_of() {
     let reason = "an object of a device that nobody created";
-    let counts = |app: &App<Collector>| app.tracker.missing().map(|(it, count)| (it.reason, count)).collect::<Vec<_>>();
+    let counts = |app: &App<Collector>| app.tracker.untracked().map(|(it, count)| (it.reason, count)).collect::<Vec<_>>();
     let end = |app: &mut App<Collector>, command_buffer: CommandBuffer| {
         app.call(Api::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
     };

@@ -9,7 +9,7 @@ use lavascope_state::Collector;
 use lavascope_sync_ir::{Certainty, Command as Recorded, Region};
 
 fn found(commands: impl Fn(&mut App<Collector>)) -> Vec<u32> {
-    validated(world, commands)
+    unsynchronized_resources(fixture, commands)
 }
 
 /// Draws inside of rendering.
@@ -22,7 +22,7 @@ fn drawn(draw: impl Fn(&mut App<Collector>)) -> Vec<u32> {
 }
 
 fn bind_compute(app: &mut App<Collector>) {
-    bind(app, 1, &[]);
+    bind_set(app, 1, &[]);
     app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 2);
 }
 
@@ -152,7 +152,7 @@ fn indexed_indirect_draws_with_a_count_are_validated() {
 
 #[test]
 fn several_draws_in_one_read_the_vertices_of_each() {
-    let mut app = world();
+    let mut app = fixture();
     app.begin(2);
     begin_drawing(&mut app, 1);
     let parts =
@@ -178,7 +178,7 @@ fn several_draws_in_one_read_the_vertices_of_each() {
 
 #[test]
 fn clears_of_attachments_and_draws_of_one_rendering_need_no_barrier() {
-    let mut app = world();
+    let mut app = fixture();
     app.begin(2);
     begin_drawing(&mut app, 1);
     let clears = [ImageAspectFlags::COLOR, ImageAspectFlags::DEPTH]
@@ -207,7 +207,7 @@ fn clears_of_attachments_and_draws_of_one_rendering_need_no_barrier() {
     app.end(2);
     app.submit(0, 2, Fence(0));
     assert_eq!(check(app.program()), []);
-    let cleared = brief(accesses(app.program(), 0, 2));
+    let cleared = access_summaries(accesses(app.program(), 0, 2));
     assert_eq!(
         cleared,
         [
@@ -219,12 +219,12 @@ fn clears_of_attachments_and_draws_of_one_rendering_need_no_barrier() {
 
 #[test]
 fn attachments_are_read_as_what_their_format_is() {
-    let mut app = world();
-    make_drawing_pipeline(&mut app, 3, Blending { is_blended: true, ..Blending::default() });
+    let mut app = fixture();
+    make_drawing_pipeline(&mut app, 3, BlendOptions { is_blended: true, ..BlendOptions::default() });
     app.begin(2);
     begin_drawing(&mut app, 3);
     app.draw(2, 3, 0);
-    let reads: Vec<(u32, u64, u64)> = brief(accesses(app.program(), 0, 1));
+    let reads: Vec<(u32, u64, u64)> = access_summaries(accesses(app.program(), 0, 1));
     assert!(reads.contains(&(IMAGES[0], Stage::COLOR_ATTACHMENT_OUTPUT.0, Bits::COLOR_ATTACHMENT_READ.0)));
     assert!(reads.contains(&(DEPTH, Stage::LATE_FRAGMENT_TESTS.0, Bits::DEPTH_STENCIL_ATTACHMENT_READ.0)));
 }
@@ -290,7 +290,7 @@ fn clears_of_images_are_validated() {
                 image_layout: ImageLayout::GENERAL,
                 p_color: Ptr::to(&ClearColorValue::zeroed()),
                 range_count: 1,
-                p_ranges: Ptr::to(&whole(ImageAspectFlags::COLOR)),
+                p_ranges: Ptr::to(&whole_range(ImageAspectFlags::COLOR)),
             }
         );
     });
@@ -303,7 +303,7 @@ fn clears_of_images_are_validated() {
                 image_layout: ImageLayout::GENERAL,
                 p_depth_stencil: Ptr::to(&ClearDepthStencilValue::zeroed()),
                 range_count: 1,
-                p_ranges: Ptr::to(&whole(ImageAspectFlags::DEPTH)),
+                p_ranges: Ptr::to(&whole_range(ImageAspectFlags::DEPTH)),
             }
         );
     });
@@ -390,7 +390,7 @@ fn fills_updates_and_markers_are_validated() {
 }
 
 fn with_queries() -> App<Collector> {
-    let mut app = world();
+    let mut app = fixture();
     let info =
         QueryPoolCreateInfo { query_type: QueryType::TIMESTAMP, query_count: 4, ..QueryPoolCreateInfo::zeroed() };
     create!(app, CreateQueryPool, CreateQueryPoolParams, info, p_query_pool: query_pool(1));
@@ -399,7 +399,7 @@ fn with_queries() -> App<Collector> {
 
 #[test]
 fn copies_of_query_results_are_validated() {
-    let copied = validated(with_queries, |app| {
+    let copied = unsynchronized_resources(with_queries, |app| {
         record!(
             app,
             CmdCopyQueryPoolResults,
@@ -440,14 +440,14 @@ fn timestamps_and_other_queries_access_no_memory() {
     }
     app.end(2);
     app.submit(0, 2, Fence(0));
-    assert_eq!((check(app.program()), app.tracker.missing().count()), (vec![], 0));
+    assert_eq!((check(app.program()), app.tracker.untracked().count()), (vec![], 0));
     assert_eq!(app.program().command_buffers[0].commands, []);
 }
 
 /// Binds and dynamic state do nothing by themselves: the draw behind them does.
 #[test]
 fn state_commands_count_where_a_draw_uses_their_state() {
-    let mut app = world();
+    let mut app = fixture();
     app.begin(2);
     begin_drawing(&mut app, 1);
     record!(app, CmdSetCullMode, CmdSetCullModeParams { cull_mode: CullModeFlags::BACK });
@@ -461,7 +461,7 @@ fn state_commands_count_where_a_draw_uses_their_state() {
 
 #[test]
 fn what_is_under_a_condition_is_not_certain() {
-    let mut app = world();
+    let mut app = fixture();
     app.begin(2);
     bind_compute(&mut app);
     let info = ConditionalRenderingBeginInfoEXT { buffer: buffer(1), ..ConditionalRenderingBeginInfoEXT::zeroed() };

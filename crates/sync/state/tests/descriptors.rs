@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
 use lavascope_spirv::{Bytes, Place};
-use lavascope_state::{Collector, DescriptorUse, Element, ShaderInterface, Tracker};
+use lavascope_state::{Collector, DescriptorUse, DescriptorArrayIndex, ShaderInterface, Tracker};
 use lavascope_sync_ir::{Access, HazardKind, Region};
 
 const READ: u64 = Bits::SHADER_STORAGE_READ.0;
@@ -14,14 +14,14 @@ const WRITE: u64 = Bits::SHADER_STORAGE_WRITE.0;
 const UNIFORM: u64 = Bits::UNIFORM_READ.0;
 const SAMPLED: u64 = Bits::SHADER_SAMPLED_READ.0;
 
-fn one(binding: u32, element: Element, reads: bool, writes: bool) -> DescriptorUse {
+fn one(binding: u32, element: DescriptorArrayIndex, reads: bool, writes: bool) -> DescriptorUse {
     DescriptorUse { element, reads, writes, ..DescriptorUse::new(0, binding) }
 }
 
 /// An application with a compute shader that uses descriptors as given, three buffers and an image.
 fn app(descriptors: Vec<DescriptorUse>) -> App<Collector> {
-    let shaders = Shaders(vec![ShaderInterface { descriptors, ..ShaderInterface::default() }]);
-    let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
+    let shaders = TestShaders(vec![ShaderInterface { descriptors, ..ShaderInterface::default() }]);
+    let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
     for serial in 1..4 {
         app.make_buffer(serial, 1024, serial * 1024);
     }
@@ -39,9 +39,9 @@ fn short(all: &[Access]) -> Vec<(u32, u64, Region)> {
 
 #[test]
 fn a_dispatch_accesses_what_its_shader_uses() {
-    let mut used = one(0, Element::One(0), true, true);
+    let mut used = one(0, DescriptorArrayIndex::One(0), true, true);
     used.bytes = Some(16..32);
-    let mut app = app(vec![used, one(1, Element::Unknown, true, false), one(2, Element::Unknown, true, false)]);
+    let mut app = app(vec![used, one(1, DescriptorArrayIndex::Unknown, true, false), one(2, DescriptorArrayIndex::Unknown, true, false)]);
     make_set(
         &mut app,
         &[
@@ -50,10 +50,10 @@ fn a_dispatch_accesses_what_its_shader_uses() {
             (DescriptorType::STORAGE_BUFFER, 2, NO_FLAGS),
         ],
     );
-    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 256, WHOLE_SIZE)]);
-    write_buffers(&mut app, 1, DescriptorType::UNIFORM_BUFFER, &[info(2, 0, 64)]);
+    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(1, 256, WHOLE_SIZE)]);
+    write_buffers(&mut app, 1, DescriptorType::UNIFORM_BUFFER, &[buffer_info(2, 0, 64)]);
     app.begin(2);
-    bind(&mut app, 1, &[]);
+    bind_set(&mut app, 1, &[]);
     dispatch(&mut app, 1);
     dispatch(&mut app, 0);
     assert_eq!(
@@ -65,22 +65,22 @@ fn a_dispatch_accesses_what_its_shader_uses() {
         ]
     );
     assert_eq!(accesses(app.program(), 0, 1), [], "no groups, no accesses");
-    let missing: Vec<&str> = app.tracker.missing().map(|it| it.0.reason).collect();
+    let missing: Vec<&str> = app.tracker.untracked().map(|it| it.0.reason).collect();
     assert_eq!(missing, ["which descriptor of an array a shader uses"]);
 }
 
 #[test]
 fn dynamic_offsets_go_to_their_descriptors() {
-    let mut app = app(vec![one(0, Element::One(1), true, false), one(1, Element::One(0), true, false)]);
+    let mut app = app(vec![one(0, DescriptorArrayIndex::One(1), true, false), one(1, DescriptorArrayIndex::One(0), true, false)]);
     make_set(
         &mut app,
         &[(DescriptorType::UNIFORM_BUFFER_DYNAMIC, 2, NO_FLAGS), (DescriptorType::STORAGE_BUFFER_DYNAMIC, 1, NO_FLAGS)],
     );
-    let infos = [info(1, 0, 16), info(2, 8, 16)];
+    let infos = [buffer_info(1, 0, 16), buffer_info(2, 8, 16)];
     write_buffers(&mut app, 0, DescriptorType::UNIFORM_BUFFER_DYNAMIC, &infos);
-    write_buffers(&mut app, 1, DescriptorType::STORAGE_BUFFER_DYNAMIC, &[info(3, 0, 32)]);
+    write_buffers(&mut app, 1, DescriptorType::STORAGE_BUFFER_DYNAMIC, &[buffer_info(3, 0, 32)]);
     app.begin(2);
-    bind(&mut app, 1, &[256, 512, 64]);
+    bind_set(&mut app, 1, &[256, 512, 64]);
     dispatch(&mut app, 1);
     assert_eq!(
         short(accesses(app.program(), 0, 0)),
@@ -90,9 +90,9 @@ fn dynamic_offsets_go_to_their_descriptors() {
 
 #[test]
 fn writes_roll_over_into_the_next_binding_and_copies_take_what_is_there() {
-    let mut app = app(vec![one(1, Element::One(0), true, false)]);
+    let mut app = app(vec![one(1, DescriptorArrayIndex::One(0), true, false)]);
     make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 2, NO_FLAGS), (DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
-    let infos = [info(1, 0, 16), info(2, 0, 16), info(3, 0, 16)];
+    let infos = [buffer_info(1, 0, 16), buffer_info(2, 0, 16), buffer_info(3, 0, 16)];
     write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &infos);
     let copy = CopyDescriptorSet {
         src_set: descriptor_set(1),
@@ -102,10 +102,10 @@ fn writes_roll_over_into_the_next_binding_and_copies_take_what_is_there() {
         descriptor_count: 1,
         ..CopyDescriptorSet::zeroed()
     };
-    update(&mut app, &[], &[copy]);
+    update_sets(&mut app, &[], &[copy]);
     app.begin(2);
     for set in [1, 2] {
-        bind(&mut app, set, &[]);
+        bind_set(&mut app, set, &[]);
         dispatch(&mut app, 1);
     }
     assert_eq!(short(accesses(app.program(), 0, 0)), [(2, READ, Region::Buffer(0..16))]);
@@ -115,19 +115,19 @@ fn writes_roll_over_into_the_next_binding_and_copies_take_what_is_there() {
 #[test]
 fn what_may_change_after_the_bind_is_decided_by_the_submission() {
     for flags in [NO_FLAGS, DescriptorBindingFlags::UPDATE_AFTER_BIND] {
-        let mut app = app(vec![one(0, Element::One(0), false, true)]);
+        let mut app = app(vec![one(0, DescriptorArrayIndex::One(0), false, true)]);
         make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, flags)]);
-        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 0, 16)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(1, 0, 16)]);
         app.begin(2);
-        bind(&mut app, 1, &[]);
+        bind_set(&mut app, 1, &[]);
         dispatch(&mut app, 1);
         app.end(2);
-        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(2, 0, 16)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(2, 0, 16)]);
         app.submit(0, 2, Fence(0));
         let resource = if flags == NO_FLAGS { 0 } else { 1 };
         assert_eq!(short(accesses(app.program(), 0, 0)), [(resource, WRITE, Region::Buffer(0..16))]);
         // What was submitted before stays as it was then.
-        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(3, 0, 16)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(3, 0, 16)]);
         app.submit(0, 2, Fence(0));
         assert_eq!(short(accesses(app.program(), 0, 0)), [(resource, WRITE, Region::Buffer(0..16))]);
         if flags != NO_FLAGS {
@@ -142,12 +142,12 @@ fn what_may_change_after_the_bind_is_decided_by_the_submission() {
 
 #[test]
 fn pushed_descriptors_stay_until_they_are_pushed_again() {
-    let mut app = app(vec![one(0, Element::One(0), true, false), one(1, Element::One(0), true, false)]);
+    let mut app = app(vec![one(0, DescriptorArrayIndex::One(0), true, false), one(1, DescriptorArrayIndex::One(0), true, false)]);
     make_set(
         &mut app,
         &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS), (DescriptorType::COMBINED_IMAGE_SAMPLER, 1, NO_FLAGS)],
     );
-    let (one, two) = (info(1, 0, 16), info(2, 0, 16));
+    let (one, two) = (buffer_info(1, 0, 16), buffer_info(2, 0, 16));
     let sampled = DescriptorImageInfo { image_view: image_view(1), ..DescriptorImageInfo::zeroed() };
     let write = WriteDescriptorSet {
         descriptor_count: 1,
@@ -192,12 +192,12 @@ fn a_descriptor_is_picked_by_what_stands_in_an_inline_uniform_block() {
         element: lavascope_spirv::Element::Constant(0),
         bytes: Bytes { start: 4, end: Some(8), is_exact: true },
     };
-    let mut app = app(vec![one(0, Element::Read(place), true, false)]);
+    let mut app = app(vec![one(0, DescriptorArrayIndex::Read(place), true, false)]);
     make_set(
         &mut app,
         &[(DescriptorType::STORAGE_BUFFER, 3, NO_FLAGS), (DescriptorType::INLINE_UNIFORM_BLOCK, 16, NO_FLAGS)],
     );
-    let buffers = [info(1, 0, 16), info(2, 0, 16), info(3, 0, 16)];
+    let buffers = [buffer_info(1, 0, 16), buffer_info(2, 0, 16), buffer_info(3, 0, 16)];
     write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &buffers);
     let bytes = [2_u8, 0, 0, 0];
     let block = WriteDescriptorSetInlineUniformBlock {
@@ -214,7 +214,7 @@ fn a_descriptor_is_picked_by_what_stands_in_an_inline_uniform_block() {
         descriptor_type: DescriptorType::INLINE_UNIFORM_BLOCK,
         ..WriteDescriptorSet::zeroed()
     };
-    update(&mut app, &[write], &[]);
+    update_sets(&mut app, &[write], &[]);
     let copy = |src_binding, descriptor_count| CopyDescriptorSet {
         src_set: descriptor_set(1),
         src_binding,
@@ -223,20 +223,20 @@ fn a_descriptor_is_picked_by_what_stands_in_an_inline_uniform_block() {
         descriptor_count,
         ..CopyDescriptorSet::zeroed()
     };
-    update(&mut app, &[], &[copy(0, 3), copy(1, 16)]);
+    update_sets(&mut app, &[], &[copy(0, 3), copy(1, 16)]);
     app.begin(2);
     for set in [1, 2] {
-        bind(&mut app, set, &[]);
+        bind_set(&mut app, set, &[]);
         dispatch(&mut app, 1);
         let index = set as usize - 1;
         assert_eq!(short(accesses(app.program(), 0, index)), [(2, READ, Region::Buffer(0..16))]);
     }
-    assert_eq!(app.tracker.missing().count(), 0);
+    assert_eq!(app.tracker.untracked().count(), 0);
 }
 
 #[test]
 fn a_template_fills_a_set() {
-    let mut app = app(vec![one(1, Element::One(1), true, false)]);
+    let mut app = app(vec![one(1, DescriptorArrayIndex::One(1), true, false)]);
     make_set(
         &mut app,
         &[(DescriptorType::COMBINED_IMAGE_SAMPLER, 2, NO_FLAGS), (DescriptorType::UNIFORM_BUFFER, 2, NO_FLAGS)],
@@ -255,7 +255,7 @@ fn a_template_fills_a_set() {
         },
     );
     app.begin(2);
-    bind(&mut app, 1, &[]);
+    bind_set(&mut app, 1, &[]);
     dispatch(&mut app, 1);
     assert_eq!(short(accesses(app.program(), 0, 0)), [(2, UNIFORM, Region::Buffer(32..96))]);
 }
@@ -278,11 +278,11 @@ fn a_descriptor_is_accessed_by_its_type() {
         (DescriptorType::INLINE_UNIFORM_BLOCK, vec![]),
     ];
     for (ty, expected) in types {
-        let mut app = app(vec![one(0, Element::One(0), true, true)]);
+        let mut app = app(vec![one(0, DescriptorArrayIndex::One(0), true, true)]);
         make_set(&mut app, &[(ty, 1, NO_FLAGS)]);
         write_any(&mut app, ty);
         app.begin(2);
-        bind(&mut app, 1, &[0]);
+        bind_set(&mut app, 1, &[0]);
         dispatch(&mut app, 1);
         let found: Vec<u64> = accesses(app.program(), 0, 0).iter().map(|it| it.access).collect();
         assert_eq!(found, expected, "{ty:?}");
@@ -345,5 +345,5 @@ fn write_any(app: &mut App<Collector>, ty: DescriptorType) {
         p_texel_buffer_view: Ptr::to(&view),
         ..WriteDescriptorSet::zeroed()
     };
-    update(app, &[write], &[]);
+    update_sets(app, &[write], &[]);
 }

@@ -24,8 +24,8 @@ fn app() -> App<Collector> {
     let vertex = ShaderInterface { inputs: 1, ..ShaderInterface::default() };
     let fragment = ShaderInterface { outputs: 1, ..ShaderInterface::default() };
     let early = ShaderInterface { has_early_tests: true, ..ShaderInterface::default() };
-    let shaders = Shaders(vec![vertex, fragment, early]);
-    let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
+    let shaders = TestShaders(vec![vertex, fragment, early]);
+    let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
     app.make_buffer(1, 4096, 0);
     app.make_image(COLOR_IMAGE, Format::R8G8B8A8_UNORM, [64, 64], 1, 1 << 20);
     app.make_image(DEPTH_IMAGE, Format::D24_UNORM_S8_UINT, [64, 64], 1, 1 << 21);
@@ -37,7 +37,7 @@ fn app() -> App<Collector> {
 }
 
 #[derive(Clone, Copy)]
-struct Options {
+struct PipelineOptions {
     fragment: u64,
     is_blended: bool,
     depth_write: bool,
@@ -51,7 +51,7 @@ struct Options {
     stencil: StencilOp,
 }
 
-const PLAIN: Options = Options {
+const PLAIN: PipelineOptions = PipelineOptions {
     fragment: 1,
     is_blended: false,
     depth_write: true,
@@ -65,7 +65,7 @@ const PLAIN: Options = Options {
     stencil: StencilOp::KEEP,
 };
 
-fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
+fn make_pipeline(app: &mut App<Collector>, serial: u64, options: PipelineOptions) {
     let stages = [stage(ShaderStageFlagBits::VERTEX, 0), stage(ShaderStageFlagBits::FRAGMENT, options.fragment)];
     let binding = VertexInputBindingDescription { binding: 0, stride: 16, input_rate: VertexInputRate::VERTEX };
     let attribute = |location, offset| VertexInputAttributeDescription {
@@ -131,7 +131,7 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
     );
 }
 
-fn depth_state(options: Options) -> PipelineDepthStencilStateCreateInfo {
+fn depth_state(options: PipelineOptions) -> PipelineDepthStencilStateCreateInfo {
     PipelineDepthStencilStateCreateInfo {
         depth_test_enable: Bool32(u32::from(options.has_depth_test)),
         stencil_test_enable: Bool32(u32::from(options.has_stencil_test)),
@@ -275,7 +275,7 @@ fn bind_vertices(app: &mut App<Collector>, commands: u64, offset: u64) {
 }
 
 /// Draws once inside of rendering, with a pipeline.
-fn drawn(options: Options, before: impl Fn(&mut App<Collector>)) -> Vec<(u32, u64, u64)> {
+fn drawn(options: PipelineOptions, before: impl Fn(&mut App<Collector>)) -> Vec<(u32, u64, u64)> {
     let mut app = app();
     make_pipeline(&mut app, 1, options);
     app.begin(2);
@@ -283,46 +283,46 @@ fn drawn(options: Options, before: impl Fn(&mut App<Collector>)) -> Vec<(u32, u6
     app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
     before(&mut app);
     app.draw(2, 3, 0);
-    brief(accesses(app.program(), 0, 1))
+    access_summaries(accesses(app.program(), 0, 1))
 }
 
 #[test]
 fn a_draw_touches_attachments_as_its_state_says() {
     assert_eq!(drawn(PLAIN, |_| ()), [LATE_WRITE, COLOR_WRITE]);
-    assert_eq!(drawn(Options { is_blended: true, ..PLAIN }, |_| ()), [LATE_WRITE, COLOR_READ, COLOR_WRITE]);
-    assert_eq!(drawn(Options { depth_write: false, ..PLAIN }, |_| ()), [LATE_READ, COLOR_WRITE]);
-    assert_eq!(drawn(Options { write_mask: 0, ..PLAIN }, |_| ()), [LATE_WRITE]);
-    assert_eq!(drawn(Options { fragment: 2, depth_write: false, ..PLAIN }, |_| ()), [EARLY_READ]);
+    assert_eq!(drawn(PipelineOptions { is_blended: true, ..PLAIN }, |_| ()), [LATE_WRITE, COLOR_READ, COLOR_WRITE]);
+    assert_eq!(drawn(PipelineOptions { depth_write: false, ..PLAIN }, |_| ()), [LATE_READ, COLOR_WRITE]);
+    assert_eq!(drawn(PipelineOptions { write_mask: 0, ..PLAIN }, |_| ()), [LATE_WRITE]);
+    assert_eq!(drawn(PipelineOptions { fragment: 2, depth_write: false, ..PLAIN }, |_| ()), [EARLY_READ]);
 }
 
 #[test]
 fn early_tests_discarding_and_disabled_tests_count() {
-    let early = Options { fragment: 2, ..PLAIN };
+    let early = PipelineOptions { fragment: 2, ..PLAIN };
     let early_write = (DEPTH, Stage::EARLY_FRAGMENT_TESTS.0, Bits::DEPTH_STENCIL_ATTACHMENT_WRITE.0);
     assert_eq!(drawn(early, |_| ()), [early_write]);
-    assert_eq!(drawn(Options { is_discarded: true, ..PLAIN }, |_| ()), []);
-    assert_eq!(drawn(Options { has_depth_test: false, ..PLAIN }, |_| ()), [COLOR_WRITE]);
+    assert_eq!(drawn(PipelineOptions { is_discarded: true, ..PLAIN }, |_| ()), []);
+    assert_eq!(drawn(PipelineOptions { has_depth_test: false, ..PLAIN }, |_| ()), [COLOR_WRITE]);
 }
 
 #[test]
 fn stencil_is_read_or_written_by_its_operations() {
-    let only = Options { has_depth_test: false, write_mask: 0, has_stencil_test: true, ..PLAIN };
+    let only = PipelineOptions { has_depth_test: false, write_mask: 0, has_stencil_test: true, ..PLAIN };
     assert_eq!(drawn(only, |_| ()), [LATE_READ]);
-    assert_eq!(drawn(Options { stencil: StencilOp::REPLACE, ..only }, |_| ()), [LATE_WRITE]);
+    assert_eq!(drawn(PipelineOptions { stencil: StencilOp::REPLACE, ..only }, |_| ()), [LATE_WRITE]);
 }
 
 #[test]
 fn polygons_that_are_all_culled_touch_nothing() {
-    let culled = Options { cull_mode: CullModeFlags::FRONT_AND_BACK, ..PLAIN };
+    let culled = PipelineOptions { cull_mode: CullModeFlags::FRONT_AND_BACK, ..PLAIN };
     assert_eq!(drawn(culled, |_| ()), []);
-    let lines = Options { topology: PrimitiveTopology::LINE_LIST, ..culled };
+    let lines = PipelineOptions { topology: PrimitiveTopology::LINE_LIST, ..culled };
     assert_eq!(drawn(lines, |_| ()), [LATE_WRITE, COLOR_WRITE]);
 }
 
 #[test]
 fn masked_components_are_not_written() {
     let mut app = app();
-    make_pipeline(&mut app, 1, Options { write_mask: 5, ..PLAIN });
+    make_pipeline(&mut app, 1, PipelineOptions { write_mask: 5, ..PLAIN });
     app.begin(2);
     begin_rendering(&mut app, 2);
     app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
@@ -333,7 +333,7 @@ fn masked_components_are_not_written() {
 
 /// What a draw writes through a view.
 fn written_through(app: &mut App<Collector>, view: u64, write_mask: u32) -> Vec<Access> {
-    make_pipeline(app, 1, Options { write_mask, ..PLAIN });
+    make_pipeline(app, 1, PipelineOptions { write_mask, ..PLAIN });
     app.begin(2);
     begin_rendering_to(app, 2, view, None);
     app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
@@ -427,7 +427,7 @@ fn blocks_that_are_rendered_to_are_told_to_be_missing() {
     end_rendering(&mut app, 2);
     app.end(2);
     app.submit(0, 2, Fence(0));
-    let told: Vec<_> = app.tracker.missing().map(|it| it.0.reason).collect();
+    let told: Vec<_> = app.tracker.untracked().map(|it| it.0.reason).collect();
     assert_eq!(told, ["an attachment whose texels are blocks of a compressed image"]);
     let is_drawn = |at: usize| accesses(app.program(), 0, at).iter().any(|it| matches!(it.region, Region::Image(_)));
     assert!(!is_drawn(1));
@@ -443,7 +443,7 @@ fn dynamic_state_counts_where_the_pipeline_says_so() {
         );
     };
     assert_eq!(drawn(PLAIN, disable), [LATE_WRITE, COLOR_WRITE]);
-    let dynamic = Options { is_depth_write_dynamic: true, ..PLAIN };
+    let dynamic = PipelineOptions { is_depth_write_dynamic: true, ..PLAIN };
     assert_eq!(drawn(dynamic, disable), [LATE_READ, COLOR_WRITE]);
 }
 
@@ -468,7 +468,7 @@ fn a_render_pass_is_told_with_its_views_and_unused_colors_are_left_out() {
     assert_eq!((views.len(), *area), (2, AREA));
     // Color 0 is unused, and the shader writes to no other one.
     let all = accesses(program, 0, 1);
-    assert_eq!(brief(all), [VERTEX_READ, LATE_WRITE]);
+    assert_eq!(access_summaries(all), [VERTEX_READ, LATE_WRITE]);
     // Vertices 10 to 12, of each the attribute that the shader reads.
     assert_eq!(all[0].region, Region::Buffer(64 + 160 + 4..64 + 192 + 12));
     let Region::Image(region) = &all[1].region else { panic!("no image") };
@@ -596,7 +596,7 @@ fn execute_secondary(app: &mut App<Collector>) {
 
 /// What each of the two draws of a command buffer does.
 fn two_draws(app: &App<Collector>, buffer: usize) -> [Vec<(u32, u64, u64)>; 2] {
-    [0, 1].map(|it| brief(accesses(app.program(), buffer, it)))
+    [0, 1].map(|it| access_summaries(accesses(app.program(), buffer, it)))
 }
 
 fn secondaries() -> App<Collector> {
@@ -650,7 +650,7 @@ fn attachments_that_are_foreseen_count_only_if_they_come() {
     app.begin(2);
     execute_secondary(&mut app);
     assert_eq!(two_draws(&app, 6), [vec![], vec![]]);
-    assert_eq!(app.tracker.missing().count(), 0);
+    assert_eq!(app.tracker.untracked().count(), 0);
 }
 
 #[test]
@@ -679,7 +679,7 @@ fn clears_of_attachments_stay_inside_of_their_rectangles() {
     );
     let all = accesses(app.program(), 0, 1);
     let early = (DEPTH, Stage::EARLY_FRAGMENT_TESTS.0, Bits::DEPTH_STENCIL_ATTACHMENT_WRITE.0);
-    assert_eq!(brief(all), [COLOR_WRITE, early]);
+    assert_eq!(access_summaries(all), [COLOR_WRITE, early]);
     let Region::Image(region) = &all[0].region else { panic!("no image") };
     assert_eq!(region.area, Some(Area { offset: [8, 4, 0], extent: [8, 4, 1] }));
 }

@@ -93,7 +93,7 @@ fn version_2_has_its_dependency_at_the_set_and_at_the_wait() {
             CmdWaitEvents2Params { event_count: 1, p_events: Ptr::to(&event(1)), p_dependency_infos: Ptr::to(&info) }
         );
     });
-    assert_eq!((kinds(&app), app.tracker.missing().count()), (vec![], 0));
+    assert_eq!((kinds(&app), app.tracker.untracked().count()), (vec![], 0));
 }
 
 #[test]

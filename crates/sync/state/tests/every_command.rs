@@ -5,14 +5,14 @@ mod common;
 use common::*;
 use lavascope_abi::desc::Access;
 use lavascope_abi::{Command, CommandBufferLevel, HandleType, ObjectId};
-use lavascope_marshal::{Ids, Packer, Stream};
+use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
 use lavascope_record::check;
 use lavascope_sim::{CallMemory, Options, Random, World, random_image};
-use lavascope_state::{Collector, Decision, Tracker, When, decision};
+use lavascope_state::{Collector, CommandSupport, Tracker, TrackPhase, command_support};
 
-struct Names;
+struct SimIds;
 
-impl Ids for Names {
+impl IdResolver for SimIds {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         World::id_of(ty, handle)
     }
@@ -41,7 +41,7 @@ fn every_command_is_taken_by_whom_the_table_names() {
     assert!(steps > 0, "some of it means something");
     // Whatever comes out, the engine takes it.
     lavascope_engine::check(app.program());
-    for (missing, count) in app.tracker.missing() {
+    for (missing, count) in app.tracker.untracked() {
         assert!(count > 0, "{missing:?}");
     }
 }
@@ -50,17 +50,17 @@ fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random)
     let desc = command.desc();
     let mut memory = random_image(desc.parameters, random, Options { count_end: 3, ..Options::WILD });
     aim(&mut memory, command, random);
-    let mut stream = Stream::default();
-    let mut packer = Packer::new(&Names, &World);
+    let mut stream = RecordBuffer::default();
+    let mut packer = Packer::new(&SimIds, &World);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     // SAFETY: every pointer of a random call is null or leads into its own memory.
     let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
     assert!(tracker.enter(1, record), "nobody takes {command:?}");
-    let Decision::Understood(_, When::Leave) = decision(command) else { return };
+    let CommandSupport::Tracked(_, TrackPhase::Leave) = command_support(command) else { return };
     let Some(outputs) = desc.outputs else { panic!("{command:?} has no outputs") };
     let memory = random_image(outputs.layout, random, Options { count_end: 3, ..Options::WILD });
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    let mut stream = Stream::default();
+    let mut stream = RecordBuffer::default();
     // SAFETY: every pointer of a random call is null or leads into its own memory.
     let words = unsafe { packer.leave(&mut stream, command, image, 1) };
     let Some(words) = words else { panic!("{command:?} has no outputs") };

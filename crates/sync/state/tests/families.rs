@@ -14,8 +14,8 @@ const STRUCTURE_WRITE: u64 = Bits::ACCELERATION_STRUCTURE_WRITE_KHR.0;
 
 /// The world, with buffer `n` at `n << 16`, and command buffer 2 begun.
 fn addressed() -> App<Collector> {
-    let mut app = world();
-    (1..7).for_each(|it| app.tell_address(it, it << 16));
+    let mut app = fixture();
+    (1..7).for_each(|it| app.set_buffer_address(it, it << 16));
     app.begin(2);
     app
 }
@@ -36,7 +36,7 @@ fn last(app: &App<Collector>) -> Vec<(u32, u64, u64, std::ops::Range<u64>)> {
 }
 
 fn missing(app: &App<Collector>) -> Vec<&'static str> {
-    app.tracker.missing().map(|it| it.0.reason).collect()
+    app.tracker.untracked().map(|it| it.0.reason).collect()
 }
 
 fn make_structure(app: &mut App<Collector>, serial: u64, buffer_serial: u64) {
@@ -395,7 +395,7 @@ fn generated_commands_read_their_parameters_and_do_what_their_layout_says() {
     for is_preprocessed in [0, 1] {
         let mut app = addressed();
         make_layout(&mut app, &[IndirectCommandsTokenTypeEXT::DISPATCH_EXT]);
-        bind(&mut app, 1, &[]);
+        bind_set(&mut app, 1, &[]);
         app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 2);
         execute(&mut app, is_preprocessed);
         let (write, stage) = (Bits::SHADER_STORAGE_WRITE.0, Stage::COMPUTE_SHADER.0);
@@ -446,7 +446,7 @@ fn generated_commands_may_use_any_pipeline_of_their_set() {
             p_execution_set_writes: Ptr::to(&write),
         }
     );
-    bind(&mut app, 1, &[]);
+    bind_set(&mut app, 1, &[]);
     execute(&mut app, 1);
     let all = accesses(app.program(), 0, 0);
     let writes: Vec<_> = all.iter().filter(|it| it.access == Bits::SHADER_STORAGE_WRITE.0).collect();

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, *};
-use lavascope_record::{Writing, Written};
+use lavascope_record::{HostWriteBuilder, HostWrite};
 use lavascope_sim::World;
 use lavascope_state::{Collector, ShaderInterface, Tracker};
 use lavascope_sync_ir::{Access, Certainty, Region};
@@ -18,8 +18,8 @@ const ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::Somewhere);
 /// A pipeline that reads eight of the sixteen bytes of each vertex, and draws nothing.
 fn app(usage: BufferUsageFlags) -> App<Collector> {
     let vertex = ShaderInterface { inputs: 1, ..ShaderInterface::default() };
-    let tracker = Tracker::with_reflection(Collector::default(), Box::new(Shaders(vec![vertex])));
-    let mut app = App::of(tracker);
+    let tracker = Tracker::with_reflection(Collector::default(), Box::new(TestShaders(vec![vertex])));
+    let mut app = App::with_tracker(tracker);
     app.make_buffer(VERTICES, 4096, 0);
     make_buffer(&mut app, INDICES, usage);
     app.make_shader(0, 0);
@@ -66,12 +66,12 @@ fn make_buffer(app: &mut App<Collector>, serial: u64, usage: BufferUsageFlags) {
 }
 
 fn host_writes(app: &mut App<Collector>, indices: &[u16]) {
-    let mut writing = Writing::default();
+    let mut writing = HostWriteBuilder::default();
     writing.begin(World::id_of(HandleType::DeviceMemory, memory(MEMORY).0), PLACE);
     let bytes: Vec<u8> = indices.iter().flat_map(|it| it.to_le_bytes()).collect();
-    writing.run(0, &bytes);
+    writing.add_run(0, &bytes);
     let words = writing.finish(1, &[]).to_vec();
-    app.tracker.host_wrote(Written::of(&words).expect("our own"));
+    app.tracker.apply_host_write(HostWrite::parse(&words).expect("our own"));
 }
 
 fn record(app: &mut App<Collector>) {
@@ -136,7 +136,7 @@ fn read_by(app: &App<Collector>, buffer: usize, command: usize) -> Vec<(std::ops
 #[test]
 fn vertices_are_those_of_the_indices_that_are_there_when_a_draw_is_submitted() {
     let mut app = app(BufferUsageFlags::INDEX_BUFFER);
-    app.tracker.hear_host_writes();
+    app.tracker.expect_all_host_writes();
     host_writes(&mut app, &[9, 1, 0, 1, 5, 7]);
     record(&mut app);
     assert_eq!(read(&app), [], "they may still be written");
@@ -146,7 +146,7 @@ fn vertices_are_those_of_the_indices_that_are_there_when_a_draw_is_submitted() {
     host_writes(&mut app, &[9, 3, 3, 3, 0xffff, 7]);
     app.submit(0, 2, Fence(0));
     assert_eq!(read(&app), [(208..216, Certainty::Certain)]);
-    assert_eq!(app.tracker.missing().count(), 0);
+    assert_eq!(app.tracker.untracked().count(), 0);
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     assert_eq!(read(&silent), [ALL]);
     // Nobody has said so yet.
     let mut untold = app(index);
-    untold.tracker.hear_host_writes();
+    untold.tracker.expect_all_host_writes();
     record(&mut untold);
     untold.submit(0, 2, Fence(0));
     assert_eq!(read(&untold), [ALL]);
     // Of a memory where no indices were, nothing is kept.
     let mut late = app(BufferUsageFlags::VERTEX_BUFFER);
-    late.tracker.hear_host_writes();
+    late.tracker.expect_all_host_writes();
     host_writes(&mut late, &[0; 6]);
     let gone = buffer(INDICES);
     call!(late, DestroyBuffer, DestroyBufferParams { buffer: gone, p_allocator: Ptr::NULL });
@@ -177,7 +177,7 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     let mut alias = app(index);
     make_buffer(&mut alias, 3, BufferUsageFlags::STORAGE_BUFFER);
     for app in [&mut device, &mut alias] {
-        app.tracker.hear_host_writes();
+        app.tracker.expect_all_host_writes();
         host_writes(app, &[0; 6]);
         record(app);
         assert_eq!(read(app), [ALL]);
@@ -189,7 +189,7 @@ fn what_is_not_known_of_indices_is_not_made_up() {
 fn indices_of_memories_that_are_told_of_are_known() {
     let index = BufferUsageFlags::INDEX_BUFFER;
     let mut app = app(index);
-    app.tracker.hear_some_host_writes();
+    app.tracker.expect_some_host_writes();
     record(&mut app);
     assert_eq!(read(&app), [ALL], "at once, since nothing is expected");
     host_writes(&mut app, &[9, 1, 0, 1, 5, 7]);
@@ -200,7 +200,7 @@ fn indices_of_memories_that_are_told_of_are_known() {
     let known = [(160..184, Certainty::Certain), (240..248, Certainty::Certain)];
     assert_eq!(read(&app), known);
     // What was told is not relied on when nobody tells any more.
-    app.tracker.hear_no_host_writes();
+    app.tracker.ignore_host_writes();
     app.submit(0, 2, Fence(0));
     assert_eq!(read(&app), [ALL]);
 }
@@ -211,7 +211,7 @@ fn indices_that_the_host_may_write_later_are_not_known() {
     use PipelineStageFlags as Stage;
     let after = |wait: bool, src: Stage| {
         let mut app = app(BufferUsageFlags::INDEX_BUFFER);
-        app.tracker.hear_host_writes();
+        app.tracker.expect_all_host_writes();
         host_writes(&mut app, &[9, 1, 0, 1, 5, 7]);
         app.begin(2);
         let (command_buffer, dst) = (command_buffer(2), Stage::VERTEX_INPUT);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use common::*;
 use lavascope_abi::{Fence, ObjectId};
 use lavascope_engine::Engine;
-use lavascope_state::{Listener, Where};
+use lavascope_state::{Listener, DeviceCall};
 use lavascope_sync_ir::{
     Command, CommandBuffer, CommandBufferId, Found, Queue, RenderPass, RenderPassId, Resource, ResourceId, Step,
 };
@@ -16,13 +16,13 @@ use lavascope_sync_ir::{
 const OBJECTS: u32 = 16;
 
 #[derive(Default)]
-struct Live {
+struct LiveChecker {
     engine: Option<Engine>,
     buffers: HashMap<CommandBufferId, CommandBuffer>,
     found: Vec<Found>,
 }
 
-impl Live {
+impl LiveChecker {
     fn engine(&mut self) -> &mut Engine {
         self.engine.get_or_insert_with(|| Engine::new(&[], 0, 0, 0))
     }
@@ -33,8 +33,8 @@ impl Live {
     }
 }
 
-impl Listener for Live {
-    fn device(&mut self, _at: Where, queues: &[Queue]) {
+impl Listener for LiveChecker {
+    fn device(&mut self, _at: DeviceCall, queues: &[Queue]) {
         let mut engine = Engine::new(queues, OBJECTS, OBJECTS, OBJECTS);
         for _ in 0..OBJECTS {
             engine.add_command_buffer(CommandBuffer::default());
@@ -42,40 +42,40 @@ impl Listener for Live {
         self.engine = Some(engine);
     }
 
-    fn resource(&mut self, _at: Where, id: ResourceId, _object: ObjectId, resource: &Resource) {
+    fn resource(&mut self, _at: DeviceCall, id: ResourceId, _object: ObjectId, resource: &Resource) {
         assert_eq!(self.engine().add_resource(resource), id);
     }
 
-    fn render_pass(&mut self, _at: Where, id: RenderPassId, _object: ObjectId, pass: &RenderPass) {
+    fn render_pass(&mut self, _at: DeviceCall, id: RenderPassId, _object: ObjectId, pass: &RenderPass) {
         assert_eq!(self.engine().add_render_pass(pass.clone()), id);
     }
 
-    fn begin(&mut self, _at: Where, id: CommandBufferId, _object: ObjectId, is_secondary: bool) {
+    fn begin(&mut self, _at: DeviceCall, id: CommandBufferId, _object: ObjectId, is_secondary: bool) {
         self.buffers.insert(id, CommandBuffer { is_secondary, commands: Vec::new() });
     }
 
-    fn command(&mut self, _at: Where, id: CommandBufferId, command: Command) {
+    fn command(&mut self, _at: DeviceCall, id: CommandBufferId, command: Command) {
         if let Some(own) = self.buffers.get_mut(&id) {
             own.commands.push(command);
         }
     }
 
-    fn take_back(&mut self, _at: Where, id: CommandBufferId) {
+    fn cancel_command(&mut self, _at: DeviceCall, id: CommandBufferId) {
         if let Some(own) = self.buffers.get_mut(&id) {
             own.commands.pop();
         }
     }
 
-    fn end(&mut self, _at: Where, id: CommandBufferId) {
+    fn end(&mut self, _at: DeviceCall, id: CommandBufferId) {
         self.hand_over(id);
     }
 
-    fn reset(&mut self, _at: Where, id: CommandBufferId) {
+    fn reset(&mut self, _at: DeviceCall, id: CommandBufferId) {
         self.buffers.remove(&id);
         self.hand_over(id);
     }
 
-    fn step(&mut self, _at: Where, step: Step) {
+    fn step(&mut self, _at: DeviceCall, step: Step) {
         self.engine().step(&step);
         let found = self.engine().take_found();
         self.found.extend(found);
@@ -99,7 +99,7 @@ fn copies<L: Listener>(mut app: App<L>) -> App<L> {
 
 #[test]
 fn the_engine_finds_the_same_live_and_afterwards() {
-    let live = copies(App::new(Live::default())).tracker.listener.found;
+    let live = copies(App::new(LiveChecker::default())).tracker.listener.found;
     let whole = lavascope_engine::check(copies(App::collecting()).program());
     assert_eq!(live, whole);
     assert_eq!(live.len(), 1);

@@ -10,8 +10,8 @@ use lavascope_sync_ir::{HazardKind, RasterOrder};
 
 /// Two draws to one color attachment, with a fragment shader that reads it.
 fn drawn(fragment: ShaderInterface, is_ordered: bool) -> App<Collector> {
-    let mut app = world_with(fragment);
-    make_drawing_pipeline(&mut app, 1, Blending { is_ordered, ..Blending::default() });
+    let mut app = fixture_with(fragment);
+    make_drawing_pipeline(&mut app, 1, BlendOptions { is_ordered, ..BlendOptions::default() });
     make_set(&mut app, &[(DescriptorType::INPUT_ATTACHMENT, 1, NO_FLAGS)]);
     let image = DescriptorImageInfo { image_view: image_view(1), ..DescriptorImageInfo::zeroed() };
     let write = WriteDescriptorSet {
@@ -21,7 +21,7 @@ fn drawn(fragment: ShaderInterface, is_ordered: bool) -> App<Collector> {
         p_image_info: Ptr::to(&image),
         ..WriteDescriptorSet::zeroed()
     };
-    update(&mut app, &[write], &[]);
+    update_sets(&mut app, &[write], &[]);
     app.begin(2);
     begin_drawing(&mut app, 1);
     record!(

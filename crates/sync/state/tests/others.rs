@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
-use lavascope_state::{Collector, Life};
+use lavascope_state::{Collector, ObjectLifetime};
 use lavascope_sync_ir::{Certainty, HazardKind, QueueId, Region, ResourceId, SemaphoreId, Step};
 
 fn regions(app: &App<Collector>, index: usize) -> Vec<(u64, u64, Region)> {
@@ -80,7 +80,7 @@ fn an_image_is_acquired_used_and_presented() {
                 image_layout: ImageLayout::GENERAL,
                 p_color: Ptr::to(&ClearColorValue::zeroed()),
                 range_count: 1,
-                p_ranges: Ptr::to(&whole(ImageAspectFlags::COLOR)),
+                p_ranges: Ptr::to(&whole_range(ImageAspectFlags::COLOR)),
             },
         );
         app.end(2);
@@ -163,7 +163,7 @@ fn flushes_and_invalidations_tell_of_one_resource_or_of_none() {
         certainty: Certainty::Certain,
     };
     assert_eq!(app.program().steps, [access(1, 256..768, true), access(0, 0..64, false)]);
-    assert_eq!(app.tracker.missing().map(|it| it.1).sum::<u64>(), 1);
+    assert_eq!(app.tracker.untracked().map(|it| it.1).sum::<u64>(), 1);
 }
 
 /// The host cannot find texels of an image that is not linear, but the bytes of a buffer in the same memory.
@@ -186,7 +186,7 @@ fn the_host_means_the_buffer_and_not_the_image_over_it() {
         app.program().steps,
         [Step::HostAccess { resource, region, is_write: true, certainty: lavascope_sync_ir::Certainty::Certain }]
     );
-    assert_eq!(app.tracker.missing().count(), 0);
+    assert_eq!(app.tracker.untracked().count(), 0);
 }
 
 #[test]
@@ -336,12 +336,12 @@ fn the_dead_are_remembered() {
     let mut app = App::collecting();
     app.make_buffer(1, 64, 0);
     let id = |serial| ObjectId::new(HandleType::Buffer, serial).unwrap_or_default();
-    assert_eq!((app.tracker.life(id(1)), app.tracker.life(id(2))), (Life::Alive, Life::Never));
+    assert_eq!((app.tracker.lifetime(id(1)), app.tracker.lifetime(id(2))), (ObjectLifetime::Alive, ObjectLifetime::NeverCreated));
     app.call(
         Api::DestroyBuffer,
         &DestroyBufferParams { device: device(DEVICE), buffer: buffer(1), p_allocator: Ptr::NULL },
     );
-    assert_eq!(app.tracker.life(id(1)), Life::Dead);
+    assert_eq!(app.tracker.lifetime(id(1)), ObjectLifetime::Destroyed);
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn commands_that_name_memory_by_its_address_access_the_buffer_there() {
     let read: Vec<Region> = regions(&app, 1).into_iter().filter(|it| it.1 != write).map(|it| it.2).collect();
     assert_eq!(read, [Region::Buffer(1024..1040), Region::Buffer(1088..1104)]);
     assert_eq!(regions(&app, 2), []);
-    let missing: Vec<&str> = app.tracker.missing().map(|it| it.0.reason).collect();
+    let missing: Vec<&str> = app.tracker.untracked().map(|it| it.0.reason).collect();
     assert_eq!(missing, ["an address that nobody asked for"]);
 }
 
@@ -408,7 +408,7 @@ fn the_host_copies_to_images_and_transitions_them() {
     let transition = HostImageLayoutTransitionInfo {
         image: image(1),
         new_layout: ImageLayout::GENERAL,
-        subresource_range: whole(ImageAspectFlags::COLOR),
+        subresource_range: whole_range(ImageAspectFlags::COLOR),
         ..HostImageLayoutTransitionInfo::zeroed()
     };
     app.call(

@@ -15,12 +15,12 @@ const RATE_READ: u64 = Bits::FRAGMENT_SHADING_RATE_ATTACHMENT_READ_KHR.0;
 
 /// Shader 0 does nothing that can be seen, shader 1 writes color 0, shader 2 chooses its layer.
 fn app() -> App<Collector> {
-    let shaders = Shaders(vec![
+    let shaders = TestShaders(vec![
         ShaderInterface::default(),
         ShaderInterface { outputs: 1, ..ShaderInterface::default() },
         ShaderInterface { writes_layer: true, ..ShaderInterface::default() },
     ]);
-    let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
+    let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
     app.make_image(COLOR, Format::R8G8B8A8_UNORM, [64, 64], 4, 1 << 20);
     app.make_image(RESOLVED, Format::R8G8B8A8_UNORM, [64, 64], 4, 1 << 21);
     app.make_image(RATES, Format::R8_UINT, [8, 8], 1, 1 << 22);
@@ -341,7 +341,7 @@ fn slices_of_an_image_are_attachments_by_themselves() {
         BindImageMemoryParams { image: image(9), memory: memory(MEMORY), memory_offset: 1 << 24 }
     );
     for slice in [1, 2] {
-        let mut range = whole(ImageAspectFlags::COLOR);
+        let mut range = whole_range(ImageAspectFlags::COLOR);
         (range.base_array_layer, range.layer_count) = (slice, 1);
         let info = ImageViewCreateInfo {
             image: image(9),
@@ -382,5 +382,5 @@ fn slices_of_an_image_are_attachments_by_themselves() {
         }
     };
     assert_eq!((slices(1), slices(4)), (Some((1, 1)), Some((2, 1))));
-    assert_eq!(app.tracker.missing().filter(|it| it.0.command == Api::CmdBeginRendering).count(), 0);
+    assert_eq!(app.tracker.untracked().filter(|it| it.0.command == Api::CmdBeginRendering).count(), 0);
 }

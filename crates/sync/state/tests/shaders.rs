@@ -14,7 +14,7 @@ const WRITE: u64 = Bits::SHADER_STORAGE_WRITE.0;
 
 /// An application with a shader in a compute pipeline, and four buffers of 4096 bytes.
 fn app(shader: &str) -> App<Collector> {
-    let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(SpirvReflection::default())));
+    let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(SpirvReflection::default())));
     for serial in 1..5 {
         app.make_buffer(serial, 4096, serial * 4096);
     }
@@ -49,16 +49,16 @@ fn found(app: &App<Collector>, index: usize, access: u64) -> Vec<(u32, std::ops:
 }
 
 fn missing(app: &App<Collector>) -> Vec<&'static str> {
-    app.tracker.missing().map(|it| it.0.reason).collect()
+    app.tracker.untracked().map(|it| it.0.reason).collect()
 }
 
 #[test]
 fn the_launch_size_and_what_is_pushed_decide_which_bytes_are_written() {
     let mut app = app("invocations.comp.spv");
     make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
-    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 1024, 2048)]);
+    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(1, 1024, 2048)]);
     app.begin(2);
-    bind(&mut app, 1, &[]);
+    bind_set(&mut app, 1, &[]);
     push(&mut app, 0, &10_u32.to_le_bytes());
     dispatch(&mut app, 2);
     let wanted = [
@@ -81,9 +81,9 @@ fn halves_of_a_buffer_are_told_apart_by_the_offset_that_is_pushed() {
     for (second, is_hazard) in [(1000_u32, false), (64, true)] {
         let mut app = app("half.comp.spv");
         make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
-        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 0, WHOLE_SIZE)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(1, 0, WHOLE_SIZE)]);
         app.begin(2);
-        bind(&mut app, 1, &[]);
+        bind_set(&mut app, 1, &[]);
         for base in [0, second] {
             push(&mut app, 0, &base.to_le_bytes());
             dispatch(&mut app, 2);
@@ -99,8 +99,8 @@ fn halves_of_a_buffer_are_told_apart_by_the_offset_that_is_pushed() {
 #[test]
 fn addresses_that_are_pushed_are_followed_and_others_are_counted() {
     let mut app = app("addresses.comp.spv");
-    app.tell_address(1, 0x10000);
-    app.tell_address(2, 0x20000);
+    app.set_buffer_address(1, 0x10000);
+    app.set_buffer_address(2, 0x20000);
     app.begin(2);
     app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 1);
     push(&mut app, 0, &[0; 8]);
@@ -135,7 +135,7 @@ fn arrays() -> App<Collector> {
         app.make_image(serial, Format::R32_UINT, [4, 4], 1, (1 << 20) + serial * 4096);
     }
     make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 4, NO_FLAGS), (DescriptorType::SAMPLED_IMAGE, 6, NO_FLAGS)]);
-    let buffers = [1, 2, 3, 4].map(|it| info(it, 0, 64));
+    let buffers = [1, 2, 3, 4].map(|it| buffer_info(it, 0, 64));
     write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &buffers);
     let images =
         [1, 2, 3].map(|it| DescriptorImageInfo { image_view: image_view(it), ..DescriptorImageInfo::zeroed() });
@@ -147,7 +147,7 @@ fn arrays() -> App<Collector> {
         p_image_info: Ptr::to_slice(&images),
         ..WriteDescriptorSet::zeroed()
     };
-    update(&mut app, &[write], &[]);
+    update_sets(&mut app, &[write], &[]);
     app
 }
 
@@ -155,7 +155,7 @@ fn arrays() -> App<Collector> {
 fn a_descriptor_is_picked_by_the_number_that_is_pushed() {
     let mut app = arrays();
     app.begin(2);
-    bind(&mut app, 1, &[]);
+    bind_set(&mut app, 1, &[]);
     for which in [1_u32, 2] {
         push(&mut app, 4, &which.to_le_bytes());
         dispatch(&mut app, 1);
@@ -170,9 +170,9 @@ fn a_descriptor_is_picked_by_the_number_that_is_pushed() {
 #[test]
 fn descriptors_that_only_the_shader_picks_are_told_on_request() {
     let mut app = arrays();
-    app.tracker.tell_picked(true);
+    app.tracker.report_dynamic_indexing(true);
     app.begin(2);
-    bind(&mut app, 1, &[]);
+    bind_set(&mut app, 1, &[]);
     push(&mut app, 4, &0_u32.to_le_bytes());
     dispatch(&mut app, 1);
     let picked: Vec<_> = found(&app, 0, WRITE).into_iter().filter(|it| it.2 == Picked).collect();
@@ -186,9 +186,9 @@ fn atomic_operations_do_not_race_with_each_other() {
     for (shader, wanted) in [("count.comp.spv", vec![]), ("half.comp.spv", vec![HazardKind::WriteAfterWrite])] {
         let mut app = app(shader);
         make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
-        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 0, WHOLE_SIZE)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(1, 0, WHOLE_SIZE)]);
         app.begin(2);
-        bind(&mut app, 1, &[]);
+        bind_set(&mut app, 1, &[]);
         push(&mut app, 0, &[0; 4]);
         dispatch(&mut app, 2);
         dispatch(&mut app, 2);

@@ -66,7 +66,7 @@ fn sparse_buffers_conflict_where_they_share_a_page() {
         bind_page(&mut app, 1, 0, 0);
         bind_page(&mut app, 2, 0, offset);
         assert_eq!(copies(&mut app), kinds);
-        assert_eq!(app.tracker.missing().count(), 0);
+        assert_eq!(app.tracker.untracked().count(), 0);
     }
 }
 

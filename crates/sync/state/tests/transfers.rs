@@ -27,7 +27,7 @@ fn app() -> App<Collector> {
 /// Resource, stage and access of the last command.
 fn last(app: &App<Collector>) -> Vec<(u32, u64, u64)> {
     let count = app.program().command_buffers[0].commands.len();
-    brief(accesses(app.program(), 0, count - 1))
+    access_summaries(accesses(app.program(), 0, count - 1))
 }
 
 /// The last two commands are the same.
@@ -218,7 +218,7 @@ fn fills_updates_and_clears_are_clears() {
     );
     assert_eq!(last(&app), [(1, Stage::CLEAR.0, WRITE)]);
     assert_eq!(accesses(app.program(), 0, 1)[0].region, Region::Buffer(16..48));
-    let range = whole(ImageAspectFlags::COLOR);
+    let range = whole_range(ImageAspectFlags::COLOR);
     app.call(
         Api::CmdClearColorImage,
         &CmdClearColorImageParams {
@@ -232,7 +232,7 @@ fn fills_updates_and_clears_are_clears() {
     );
     assert_eq!(last(&app), [(2, Stage::CLEAR.0, WRITE)]);
     app.make_image(4, Format::D32_SFLOAT, [16, 16], 1, 1 << 23);
-    let range = whole(ImageAspectFlags::DEPTH);
+    let range = whole_range(ImageAspectFlags::DEPTH);
     app.call(
         Api::CmdClearDepthStencilImage,
         &CmdClearDepthStencilImageParams {

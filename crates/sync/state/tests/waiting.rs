@@ -71,7 +71,7 @@ fn kinds(app: &App<Collector>) -> Vec<HazardKind> {
 }
 
 fn missing(app: &App<Collector>) -> Vec<&'static str> {
-    app.tracker.missing().map(|it| it.0.reason).collect()
+    app.tracker.untracked().map(|it| it.0.reason).collect()
 }
 
 fn wait_fences(app: &mut App<Collector>, fences: &[Fence], wait_all: bool) {
@@ -261,7 +261,7 @@ fn an_image_is_released_when_all_uses_of_it_are_over() {
                 image_layout: ImageLayout::GENERAL,
                 p_color: Ptr::to(&ClearColorValue::zeroed()),
                 range_count: 1,
-                p_ranges: Ptr::to(&whole(ImageAspectFlags::COLOR)),
+                p_ranges: Ptr::to(&whole_range(ImageAspectFlags::COLOR)),
             },
         );
         app.end(3);

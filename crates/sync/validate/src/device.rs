@@ -3,7 +3,7 @@
 use lavascope_abi::ObjectId;
 use lavascope_engine::{EventRace, EventRaces};
 use lavascope_record::LabelPath;
-use lavascope_state::{Gone, Source};
+use lavascope_state::{Destroyed, CallSource};
 use lavascope_sync_ir::{
     Access, Batch, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId,
     Resource, ResourceId, SemaphoreId, Step,
@@ -260,7 +260,7 @@ impl Device {
     }
 
     /// A command buffer that is being recorded, as if it were submitted alone.
-    pub(crate) fn as_submitted(&mut self, id: CommandBufferId, source: Source) -> Kept {
+    pub(crate) fn as_submitted(&mut self, id: CommandBufferId, source: CallSource) -> Kept {
         let family = self.kinds.get(&id).map(|it| it.family);
         let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
         Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
@@ -278,12 +278,12 @@ impl Device {
         Some(self.recordings.get(&id)?.object())
     }
 
-    pub(crate) fn end(&mut self, gone: Gone) {
+    pub(crate) fn end(&mut self, gone: Destroyed) {
         self.live.end(gone);
-        if let Gone::Event(id) = gone {
+        if let Destroyed::Event(id) = gone {
             self.races.forget(id);
         }
-        if let Gone::CommandBuffer(id) = gone {
+        if let Destroyed::CommandBuffer(id) = gone {
             self.recordings.remove(&id);
             self.kinds.remove(&id);
         }
@@ -295,7 +295,7 @@ impl Device {
     /// The host does something. Gives what is found because of it, with the numbers of the tracker.
     pub(crate) fn step(
         &mut self,
-        source: Source,
+        source: CallSource,
         step: Step,
         (labels, stack): (Option<LabelPath>, u32),
     ) -> (Findings, Vec<EventRace>) {
@@ -367,11 +367,11 @@ impl Objects {
                 self.since.remove(&id);
                 self.resources.remove(&id).map(|it| it.0)
             }
-            Forgotten::Other(Gone::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
-            Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
-            Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
-            Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
-            Forgotten::Other(Gone::Event(id)) => self.events.remove(&id),
+            Forgotten::Other(Destroyed::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
+            Forgotten::Other(Destroyed::Semaphore(id)) => self.semaphores.remove(&id),
+            Forgotten::Other(Destroyed::Fence(id)) => self.fences.remove(&id),
+            Forgotten::Other(Destroyed::CommandBuffer(id)) => self.command_buffers.remove(&id),
+            Forgotten::Other(Destroyed::Event(id)) => self.events.remove(&id),
         }
     }
 

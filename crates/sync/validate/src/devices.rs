@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
-use lavascope_record::{Call, Record, Titles};
-use lavascope_state::{Gone, Listener, Missing, Source, Where};
+use lavascope_record::{Call, Record, ObjectNames};
+use lavascope_state::{Destroyed, Listener, Untracked, CallSource, DeviceCall};
 use lavascope_sync_ir::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
     ResourceId, SemaphoreId, Step,
@@ -20,7 +20,7 @@ use crate::scripts::{Begun, Place, Scripts};
 #[derive(Default)]
 pub(crate) struct Devices {
     pub(crate) devices: FxHashMap<ObjectId, Device>,
-    pub(crate) titles: Titles,
+    pub(crate) titles: ObjectNames,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: Counts,
     pub(crate) causes: Causes,
@@ -34,7 +34,7 @@ pub(crate) struct Devices {
     /// Whether something was found meanwhile.
     pub(crate) is_in_doubt: bool,
     /// For what engines had no room, and how often.
-    pub(crate) unplaced: BTreeMap<Missing, u64>,
+    pub(crate) unplaced: BTreeMap<Untracked, u64>,
 }
 
 impl Devices {
@@ -50,7 +50,7 @@ impl Devices {
     }
 
     /// The device that something is recorded for, and what marks a command of a command buffer.
-    fn marking(&mut self, at: &Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
+    fn marking(&mut self, at: &DeviceCall) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
         let Devices { devices, counts, titles, stack, .. } = self;
         let function = at.source.command;
         let is_launch = is_launch(function);
@@ -69,7 +69,7 @@ impl Devices {
             self.counts.begin(first_handle(record));
         }
         if is_about_ours(record) {
-            self.titles.follow(record);
+            self.titles.apply(record);
         }
     }
 
@@ -133,7 +133,7 @@ impl Devices {
     }
 
     /// What a call did to devices is taken back.
-    pub(crate) fn take_back_steps(&mut self, source: Source) {
+    pub(crate) fn take_back_steps(&mut self, source: CallSource) {
         // Steps get other numbers.
         let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feed.is_some()).map(|it| *it.0).collect();
         all.into_iter().for_each(|it| self.let_all_go(it));
@@ -147,7 +147,7 @@ impl Devices {
 
     /// Tells what is wrong inside of a command buffer that is being recorded.
     #[cold]
-    fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
+    fn tell_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &Findings) {
         self.scripts.spoil();
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_submitted(id, at.source);
@@ -158,22 +158,22 @@ impl Devices {
     }
 
     /// Counts what the engine of a device had no room for.
-    fn note_unplaced(&mut self, at: Where) {
+    fn note_unplaced(&mut self, at: DeviceCall) {
         let device = self.devices.get_mut(&at.device).filter(|it| it.live.has_unplaced());
         let unplaced = device.map(|it| it.live.take_unplaced());
         for (why, count) in unplaced.into_iter().flatten() {
-            let missing = Missing { command: at.source.command, reason: why.reason() };
+            let missing = Untracked { command: at.source.command, reason: why.reason() };
             *self.unplaced.entry(missing).or_default() += count;
         }
     }
 
-    fn at(&mut self, at: Where) -> Option<&mut Device> {
+    fn at(&mut self, at: DeviceCall) -> Option<&mut Device> {
         self.devices.get_mut(&at.device)
     }
 }
 
 impl Listener for Devices {
-    fn device(&mut self, at: Where, queues: &[Queue]) {
+    fn device(&mut self, at: DeviceCall, queues: &[Queue]) {
         let mut device = Device::new(queues);
         if self.checks_when_executed {
             device.check_when_executed();
@@ -181,7 +181,7 @@ impl Listener for Devices {
         self.devices.insert(at.device, device);
     }
 
-    fn device_gone(&mut self, at: Where) {
+    fn device_destroyed(&mut self, at: DeviceCall) {
         self.let_all_go(at.device);
         match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
             Some(device) => self.is_in_doubt |= device.live.is_in_doubt(),
@@ -190,58 +190,58 @@ impl Listener for Devices {
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
             self.scripts.remove(object);
-            self.titles.forget(object);
+            self.titles.remove(object);
         }
     }
 
-    fn queue(&mut self, at: Where, id: QueueId, object: ObjectId) {
+    fn queue(&mut self, at: DeviceCall, id: QueueId, object: ObjectId) {
         if let Some(it) = self.at(at) {
             it.add_queue(id, object);
         }
     }
 
-    fn resource(&mut self, at: Where, id: ResourceId, object: ObjectId, resource: &Resource) {
+    fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(it) = self.at(at) {
             it.add_resource(id, object, resource);
             self.note_unplaced(at);
         }
     }
 
-    fn unbound_gone(&mut self, _: Where, object: ObjectId) {
-        self.titles.forget(object);
+    fn unbound_destroyed(&mut self, _: DeviceCall, object: ObjectId) {
+        self.titles.remove(object);
     }
 
-    fn render_pass(&mut self, at: Where, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
+    fn render_pass(&mut self, at: DeviceCall, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
         if let Some(it) = self.at(at) {
             it.add_render_pass(id, object, pass);
         }
     }
 
-    fn event(&mut self, at: Where, id: EventId, object: ObjectId) {
+    fn event(&mut self, at: DeviceCall, id: EventId, object: ObjectId) {
         if let Some(it) = self.at(at) {
             it.add_event(id, object);
         }
     }
 
-    fn semaphore(&mut self, at: Where, id: SemaphoreId, object: ObjectId) {
+    fn semaphore(&mut self, at: DeviceCall, id: SemaphoreId, object: ObjectId) {
         if let Some(it) = self.at(at) {
             it.add_semaphore(id, object);
         }
     }
 
-    fn fence(&mut self, at: Where, id: FenceId, object: ObjectId) {
+    fn fence(&mut self, at: DeviceCall, id: FenceId, object: ObjectId) {
         if let Some(it) = self.at(at) {
             it.add_fence(id, object);
         }
     }
 
-    fn command_buffer(&mut self, at: Where, id: CommandBufferId, object: ObjectId, queue: Queue) {
+    fn command_buffer(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, queue: Queue) {
         if let Some(it) = self.at(at) {
             it.add_command_buffer(id, object, queue);
         }
     }
 
-    fn begin(&mut self, at: Where, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
+    fn begin(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         self.let_go(at, id);
         let Some(it) = self.at(at) else { return };
         let may_repeat = it.begin(id, object, is_secondary);
@@ -250,7 +250,7 @@ impl Listener for Devices {
         self.scripts.begun = (!is_secondary).then_some(Begun { place, may_repeat });
     }
 
-    fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
+    fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
         let (Some(device), mark) = self.marking(&at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
@@ -258,20 +258,20 @@ impl Listener for Devices {
         }
     }
 
-    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
+    fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         let (Some(device), mark) = self.marking(at) else { return };
         if let Some(found) = device.action(id, accesses, mark) {
             self.tell_recorded(*at, id, &found);
         }
     }
 
-    fn amend(&mut self, at: Where, id: CommandBufferId, index: u32, command: Command) {
+    fn replace_command(&mut self, at: DeviceCall, id: CommandBufferId, index: u32, command: Command) {
         if let Some(it) = self.at(at) {
             it.amend(id, index, command);
         }
     }
 
-    fn take_back(&mut self, at: Where, id: CommandBufferId) {
+    fn cancel_command(&mut self, at: DeviceCall, id: CommandBufferId) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         device.take_back(id);
         if let Some(object) = device.object_of(id) {
@@ -279,20 +279,20 @@ impl Listener for Devices {
         }
     }
 
-    fn end(&mut self, at: Where, id: CommandBufferId) {
+    fn end(&mut self, at: DeviceCall, id: CommandBufferId) {
         if let Some(it) = self.at(at) {
             it.end_recording(id);
         }
     }
 
-    fn reset(&mut self, at: Where, id: CommandBufferId) {
+    fn reset(&mut self, at: DeviceCall, id: CommandBufferId) {
         self.let_go(at, id);
         if let Some(it) = self.at(at) {
             it.reset(id);
         }
     }
 
-    fn step(&mut self, at: Where, step: Step) {
+    fn step(&mut self, at: DeviceCall, step: Step) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         // What is destroyed goes, whatever is wanted.
         if !self.wants_submissions && !matches!(step, Step::Destroy(_)) {
@@ -302,7 +302,7 @@ impl Listener for Devices {
         let (found, races) = device.step(at.source, step, (labels, self.stack));
         if self.checks_when_executed {
             self.is_in_doubt |= !(found.is_empty() && races.is_empty());
-            device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+            device.forgotten.drain(..).for_each(|it| self.titles.remove(it));
             return self.note_unplaced(at);
         }
         let hazards = device.hold_step(found.hazards);
@@ -310,24 +310,24 @@ impl Listener for Devices {
         teller.hazards(&hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
         teller.races(&races, &mut self.causes);
-        device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+        device.forgotten.drain(..).for_each(|it| self.titles.remove(it));
         self.note_unplaced(at);
         self.decide(at.device);
     }
 
-    fn gone(&mut self, at: Where, gone: Gone) {
-        if let Gone::CommandBuffer(id) = gone {
+    fn destroyed(&mut self, at: DeviceCall, gone: Destroyed) {
+        if let Destroyed::CommandBuffer(id) = gone {
             self.let_go(at, id);
         }
         let Some(device) = self.devices.get_mut(&at.device) else { return };
-        if let Gone::CommandBuffer(id) = gone
+        if let Destroyed::CommandBuffer(id) = gone
             && let Some(object) = device.object_of(id)
         {
             self.counts.remove(object.raw());
             self.scripts.remove(object);
         }
         device.end(gone);
-        device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+        device.forgotten.drain(..).for_each(|it| self.titles.remove(it));
     }
 }
 

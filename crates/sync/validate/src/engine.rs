@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::translate::{self, Ids, NOBODY};
 use lavascope_engine::{Engine, NoRoom};
-use lavascope_state::Gone;
+use lavascope_state::Destroyed;
 use lavascope_sync_ir::{
     Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
@@ -157,16 +157,16 @@ impl Live {
         [resources, passes, events, semaphores, fences, command_buffers].iter().map(|it| it.ids.len()).sum()
     }
 
-    pub(crate) fn end(&mut self, gone: Gone) {
-        if let Gone::RenderPass(_) | Gone::Event(_) = gone {
+    pub(crate) fn end(&mut self, gone: Destroyed) {
+        if let Destroyed::RenderPass(_) | Destroyed::Event(_) = gone {
             self.engine.check_unexecuted();
         }
         match gone {
-            Gone::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),
-            Gone::Event(id) => drop(self.numbers.events.remove(id.0)),
-            Gone::Semaphore(id) => drop(self.numbers.semaphores.remove(id.0)),
-            Gone::Fence(id) => drop(self.numbers.fences.remove(id.0)),
-            Gone::CommandBuffer(id) => {
+            Destroyed::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),
+            Destroyed::Event(id) => drop(self.numbers.events.remove(id.0)),
+            Destroyed::Semaphore(id) => drop(self.numbers.semaphores.remove(id.0)),
+            Destroyed::Fence(id) => drop(self.numbers.fences.remove(id.0)),
+            Destroyed::CommandBuffer(id) => {
                 if let Some(number) = self.numbers.command_buffers.remove(id.0) {
                     self.engine.set_command_buffer(CommandBufferId(number), CommandBuffer::default());
                 }

@@ -6,7 +6,7 @@ use lavascope_abi::ObjectId;
 use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation};
-use lavascope_record::Titles;
+use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{At, Certainty, Fault, Found, Place, ResourceId, Step};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
@@ -32,7 +32,7 @@ pub(crate) struct Teller<'a> {
     pub(crate) recording: Option<&'a Kept>,
     /// What the device did, if that is known.
     pub(crate) observed: Option<&'a Feed>,
-    pub(crate) titles: &'a Titles,
+    pub(crate) titles: &'a ObjectNames,
 }
 
 impl Teller<'_> {
@@ -316,7 +316,7 @@ fn function(it: &Located<'_>) -> &'static str {
     it.mark().map_or(it.kept.source.command, |it| it.function).desc().name
 }
 
-fn spot(it: &Located<'_>, titles: &Titles) -> Spot {
+fn spot(it: &Located<'_>, titles: &ObjectNames) -> Spot {
     let recorded = it.recorded.map(|(recorded, index)| Recording {
         name: titles.name(recorded.object).map(str::to_owned),
         functions: recorded.marks.iter().take(index as usize + 1).map(|it| it.function).collect(),
@@ -325,6 +325,6 @@ fn spot(it: &Located<'_>, titles: &Titles) -> Spot {
 }
 
 /// The name of an object, or its number where it has none.
-fn called(object: ObjectId, titles: &Titles) -> String {
+fn called(object: ObjectId, titles: &ObjectNames) -> String {
     titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
 }

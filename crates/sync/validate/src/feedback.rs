@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_engine::check;
 use lavascope_explain::{Level, level_between};
-use lavascope_state::{Source, Where};
+use lavascope_state::{CallSource, DeviceCall};
 use lavascope_sync_ir::{Access, At, Certainty, CommandBufferId, Found, Part, Place, ResourceId, Step};
 use rustc_hash::FxHashMap;
 
@@ -255,7 +255,7 @@ impl Devices {
     }
 
     /// A command buffer is recorded anew or is no more: what was found in it is told, if it was never submitted.
-    pub(crate) fn let_go(&mut self, at: Where, commands: CommandBufferId) {
+    pub(crate) fn let_go(&mut self, at: DeviceCall, commands: CommandBufferId) {
         let (id, source) = (at.device, at.source);
         let Some(device) = self.devices.get_mut(&id) else { return };
         let Some(own) = device.feed.as_deref_mut().and_then(|it| it.recorded.remove(&commands)) else { return };
@@ -276,8 +276,8 @@ impl Devices {
         let teller = Teller { id, device, recording: None, observed: None, titles: &self.titles };
         teller.hazards(&found, &mut self.causes);
         // Nobody calls any more: the last one that was made counts.
-        let source = Source { command: ApiCommand::EndCommandBuffer, thread: 0, call: 0 };
-        recorded.into_iter().for_each(|it| self.let_go(Where { device: id, source }, it));
+        let source = CallSource { command: ApiCommand::EndCommandBuffer, thread: 0, call: 0 };
+        recorded.into_iter().for_each(|it| self.let_go(DeviceCall { device: id, source }, it));
     }
 }
 

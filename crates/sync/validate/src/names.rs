@@ -3,7 +3,7 @@
 use lavascope_abi::ObjectId;
 use lavascope_diag::{Labels, Object};
 use lavascope_explain::{Executor, Names, Sequence, description, kind_of};
-use lavascope_record::{LabelPath, Titles};
+use lavascope_record::{LabelPath, ObjectNames};
 use lavascope_sync_ir::{
     At, CommandBufferId, FenceId, Place, QueueId, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
@@ -14,7 +14,7 @@ use crate::slice::Slice;
 use crate::window::{Kept, step_of};
 
 /// `VkBuffer#3 "vertices"`.
-pub(crate) fn title(object: ObjectId, titles: &Titles) -> String {
+pub(crate) fn title(object: ObjectId, titles: &ObjectNames) -> String {
     match titles.name(object) {
         Some(name) => format!("{object} {name:?}"),
         None => object.to_string(),
@@ -22,7 +22,7 @@ pub(crate) fn title(object: ObjectId, titles: &Titles) -> String {
 }
 
 /// `command 3 of VkCommandBuffer#1 "upload"`.
-pub(crate) fn recorded_text(recorded: &Recorded, index: u32, titles: &Titles) -> String {
+pub(crate) fn recorded_text(recorded: &Recorded, index: u32, titles: &ObjectNames) -> String {
     let own = title(recorded.object, titles);
     match recorded.marks.get(index as usize) {
         Some(mark) => format!("command {} of {own}", mark.number),
@@ -37,7 +37,7 @@ pub(crate) fn function_text(mark: &Mark) -> String {
 }
 
 /// `submit 4 on VkQueue#0`, or the call that something else is.
-pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &Titles) -> String {
+pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &ObjectNames) -> String {
     match &kept.step {
         _ if kept.is_recording() => "the recording".to_owned(),
         Step::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
@@ -55,16 +55,16 @@ pub(crate) fn labels(kept: &Kept, mark: Option<&Mark>) -> Labels {
 }
 
 /// An object as the application knows it.
-pub(crate) fn named(kind: &'static str, object: ObjectId, titles: &Titles) -> Object {
+pub(crate) fn named(kind: &'static str, object: ObjectId, titles: &ObjectNames) -> Object {
     Object::new(kind, object.serial(), titles.name(object).map(str::to_owned))
 }
 
 /// The same of a resource, with what it is like.
-pub(crate) fn named_resource(it: &(ObjectId, Resource), titles: &Titles) -> Object {
+pub(crate) fn named_resource(it: &(ObjectId, Resource), titles: &ObjectNames) -> Object {
     Object { description: Some(description(&it.1)), ..named(kind_of(Some(&it.1)), it.0, titles) }
 }
 
-pub(crate) fn queue_text(queue: QueueId, objects: &Objects, titles: &Titles) -> String {
+pub(crate) fn queue_text(queue: QueueId, objects: &Objects, titles: &ObjectNames) -> String {
     objects.queue_objects.get(&queue).map_or_else(|| format!("queue {}", queue.0), |it| title(*it, titles))
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn queue_text(queue: QueueId, objects: &Objects, titles: &Titles) -> 
 pub(crate) struct LiveNames<'a> {
     pub(crate) slice: &'a Slice<'a>,
     pub(crate) objects: &'a Objects,
-    pub(crate) titles: &'a Titles,
+    pub(crate) titles: &'a ObjectNames,
 }
 
 impl LiveNames<'_> {

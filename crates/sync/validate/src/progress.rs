@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use lavascope_abi::ObjectId;
-use lavascope_record::Titles;
+use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{FenceId, Point, QueueId, Step};
 
 use crate::device::Device;
@@ -31,7 +31,7 @@ struct Progress<'a> {
 
 impl Device {
     /// What was the last to be over and the first not to be on each queue, one line each.
-    pub(crate) fn progress(&self, titles: &Titles) -> Vec<String> {
+    pub(crate) fn progress(&self, titles: &ObjectNames) -> Vec<String> {
         let mut progress = Progress::default();
         progress.queues.resize_with(self.objects.queues.len(), Vec::new);
         self.window.all().for_each(|it| progress.pass(it));
@@ -132,7 +132,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-fn work_text(work: &Work<'_>, titles: &Titles) -> String {
+fn work_text(work: &Work<'_>, titles: &ObjectNames) -> String {
     let object = |it: &Submitted| it.own.as_ref().map(|it| it.object);
     let buffers: Vec<ObjectId> = work.buffers.iter().filter_map(object).collect();
     let names: Vec<String> = buffers.iter().map(|it| title(*it, titles)).collect();

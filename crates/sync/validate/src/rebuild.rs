@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use lavascope_engine::EventRaces;
-use lavascope_state::Source;
+use lavascope_state::CallSource;
 use lavascope_sync_ir::{CommandBufferId, ResourceId, Step};
 
 use crate::device::Device;
@@ -16,7 +16,7 @@ use crate::window::{Kept, Window};
 
 impl Device {
     /// Says whether the call did anything.
-    pub(crate) fn take_back_steps(&mut self, source: Source) -> bool {
+    pub(crate) fn take_back_steps(&mut self, source: CallSource) -> bool {
         let removed = self.window.remove(source);
         self.submits -= removed.iter().filter(|it| matches!(it.step, Step::Submit { .. })).count() as u64;
         if !removed.is_empty() {

@@ -5,8 +5,8 @@
 //! another one, those before it are made up for ([`Next::Other`]).
 
 use lavascope_abi::{ObjectId, cast};
-use lavascope_record::record::{CALL_MAX, HEAD_SIZE};
-use lavascope_record::{Record, Remarks};
+use lavascope_record::record::{CALL_MAX, HEADER_SIZE};
+use lavascope_record::{Record, Omissions};
 use lavascope_sync_ir::CommandBufferId;
 use rustc_hash::FxHashMap;
 
@@ -229,7 +229,7 @@ impl Scripts {
     /// The script of the command buffer that a call is about is the last one from now on.
     #[inline]
     fn of(&mut self, record: Record<'_>) {
-        let buffer = record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0);
+        let buffer = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0);
         if self.last.0 != buffer {
             self.change(buffer);
         }
@@ -260,7 +260,7 @@ impl Script {
 
     fn write(&mut self, record: Record<'_>) {
         let own = body_of(record);
-        if record.remarks() != Remarks::default() || self.words.len() + own.len() > WORDS_MAX {
+        if record.omissions() != Omissions::default() || self.words.len() + own.len() > WORDS_MAX {
             return self.clear();
         }
         self.words.extend([own[0], own[1] & CALL_MAX]);

@@ -2,7 +2,7 @@
 
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
 use lavascope_diag::Diagnostic;
-use lavascope_state::{Gone, Listener, Source, Where};
+use lavascope_state::{Destroyed, Listener, CallSource, DeviceCall};
 use lavascope_sync_ir::{
     Access, Batch, Binding, Command, CommandBufferId, FenceId, MemoryId, Point, Queue, QueueId, Region, Resource,
     ResourceId, ResourceKind, SemaphoreId, Signal, Step, Wait,
@@ -49,10 +49,10 @@ impl App {
         app
     }
 
-    fn at(&mut self, command: Api) -> Where {
+    fn at(&mut self, command: Api) -> DeviceCall {
         self.calls += 1;
-        let source = Source { command, thread: 1, call: self.calls };
-        Where { device: object(HandleType::Device, 0), source }
+        let source = CallSource { command, thread: 1, call: self.calls };
+        DeviceCall { device: object(HandleType::Device, 0), source }
     }
 
     fn buffer(&mut self, id: u32) {
@@ -200,8 +200,8 @@ fn what_is_gone_is_forgotten() {
         app.submit(Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }, Some(id));
         app.step(Api::WaitForFences, Step::WaitFences(vec![FenceId(id)]));
         let at = app.at(Api::DestroyFence);
-        app.devices.gone(at, Gone::Fence(FenceId(id)));
-        app.devices.gone(at, Gone::CommandBuffer(CommandBufferId(id)));
+        app.devices.destroyed(at, Destroyed::Fence(FenceId(id)));
+        app.devices.destroyed(at, Destroyed::CommandBuffer(CommandBufferId(id)));
         app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(id)));
     }
     assert_eq!(app.diagnostics(), []);
@@ -251,7 +251,7 @@ fn a_submission_that_is_taken_back_leaves_no_trace() {
     }
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1);
-    let source = Source { command: Api::QueueSubmit, thread: 1, call: app.calls };
+    let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
     app.devices.take_back_steps(source);
     // Only the write is left: a second one conflicts with that, and not with the read.
     for it in [&mut app, &mut other] {
@@ -282,7 +282,7 @@ fn what_came_and_went_is_told_again_in_its_order() {
     assert_eq!(app.diagnostics(), []);
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1);
-    let source = Source { command: Api::QueueSubmit, thread: 1, call: app.calls };
+    let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
     app.devices.take_back_steps(source);
     app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
     app.submit_one(1);

@@ -2,8 +2,8 @@
 
 use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
-use lavascope_record::{Kind, Record, Written, own};
-use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
+use lavascope_record::{RecordPhase, Record, HostWrite, from_trusted};
+use lavascope_state::{Untracked, CallSource, SpirvReflection, Tracker};
 
 use crate::causes::Finding;
 use crate::devices::{Devices, Part, is_recorded, part_of};
@@ -32,9 +32,9 @@ impl Validator {
 
     /// The next record, of either kind.
     pub fn record(&mut self, thread: u32, record: Record<'_>) {
-        match record.kind() {
-            Kind::Enter => self.enter(thread, record),
-            Kind::Leave => self.leave(thread, record),
+        match record.phase() {
+            RecordPhase::Enter => self.enter(thread, record),
+            RecordPhase::Leave => self.leave(thread, record),
         }
     }
 
@@ -72,7 +72,7 @@ impl Validator {
     }
 
     fn moment(&self, thread: u32) -> Moment {
-        Moment { thread, stack: self.tracker.listener.stack, changes: self.tracker.changes() }
+        Moment { thread, stack: self.tracker.listener.stack, changes: self.tracker.change_count() }
     }
 
     /// A recording ends: all of it was looked at, or is what was looked at the last time.
@@ -99,7 +99,7 @@ impl Validator {
         // What was not looked at had no call stack; the next call may.
         let stack = std::mem::take(&mut self.tracker.listener.stack);
         let mut rest = &calls[..];
-        while let Some(record) = own(rest) {
+        while let Some(record) = from_trusted(rest) {
             self.look_at(thread, record);
             rest = &rest[record.words().len()..];
         }
@@ -113,7 +113,7 @@ impl Validator {
 
     /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
     pub fn want_possible(&mut self) {
-        self.tracker.tell_picked(true);
+        self.tracker.report_dynamic_indexing(true);
     }
 
     /// Looks at every call of a recording, also where all of them are what they were the last time: to compare with.
@@ -129,22 +129,22 @@ impl Validator {
     /// All that the host writes into memory that it maps will be told ([`Validator::host_wrote`]), before the device can
     /// read it.
     pub fn hear_host_writes(&mut self) {
-        self.tracker.hear_host_writes();
+        self.tracker.expect_all_host_writes();
     }
 
     /// The same of some memories only: of one of which something was told, all will be.
     pub fn hear_some_host_writes(&mut self) {
-        self.tracker.hear_some_host_writes();
+        self.tracker.expect_some_host_writes();
     }
 
     /// Nothing more is told of what the host writes.
     pub fn hear_no_host_writes(&mut self) {
-        self.tracker.hear_no_host_writes();
+        self.tracker.ignore_host_writes();
     }
 
     /// The host wrote into memory.
-    pub fn host_wrote(&mut self, written: Written<'_>) {
-        self.tracker.host_wrote(written);
+    pub fn host_wrote(&mut self, written: HostWrite<'_>) {
+        self.tracker.apply_host_write(written);
     }
 
     /// Looks at what queues execute too; else only at what is inside of each command buffer.
@@ -182,9 +182,9 @@ impl Validator {
                 self.make_up(thread);
             }
             self.tracker.listener.scripts.spoil();
-            self.tracker.take_back(thread, record);
+            self.tracker.cancel_command(thread, record);
         } else {
-            let source = Source { command: record.command(), thread, call: record.call_number() };
+            let source = CallSource { command: record.command(), thread, call: record.call_number() };
             self.tracker.listener.take_back_steps(source);
         }
     }
@@ -222,8 +222,8 @@ impl Validator {
     }
 
     /// What was not understood of the calls so far, and how often.
-    pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
+    pub fn missing(&self) -> impl Iterator<Item = (Untracked, u64)> {
         let unplaced = self.tracker.listener.unplaced.iter().map(|(missing, count)| (*missing, *count));
-        self.tracker.missing().chain(unplaced)
+        self.tracker.untracked().chain(unplaced)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use lavascope_engine::Engine;
 use lavascope_record::LabelPath;
-use lavascope_state::{Gone, Source};
+use lavascope_state::{Destroyed, CallSource};
 use lavascope_sync_ir::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,7 +21,7 @@ const COMMANDS_MAX: usize = 500_000;
 pub(crate) struct Window {
     kept: VecDeque<Kept>,
     /// What ended before which step.
-    ends: VecDeque<(u32, Gone)>,
+    ends: VecDeque<(u32, Destroyed)>,
     commands: usize,
     /// What was signaled when the window begins.
     before: Signaled,
@@ -33,7 +33,7 @@ pub(crate) struct Kept {
     pub(crate) index: u32,
     /// Submissions so far, this one included.
     pub(crate) submit: u64,
-    pub(crate) source: Source,
+    pub(crate) source: CallSource,
     pub(crate) step: Step,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<Submitted>>,
@@ -54,7 +54,7 @@ pub(crate) struct Submitted {
 /// Something that nothing in the window speaks of any more.
 pub(crate) enum Forgotten {
     Resource(ResourceId),
-    Other(Gone),
+    Other(Destroyed),
 }
 
 /// Where something happened.
@@ -79,7 +79,7 @@ pub(crate) struct Signaled {
 }
 
 impl Kept {
-    pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
+    pub(crate) fn new(index: u32, submit: u64, source: CallSource, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
         let commands = buffers.iter().flatten().map(Submitted::commands).sum();
         Kept { index, submit, source, step, buffers, labels: None, stack: 0, commands }
     }
@@ -89,7 +89,7 @@ impl Kept {
     }
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.
-    pub(crate) fn recording(source: Source, queue: QueueId, id: CommandBufferId, submitted: Submitted) -> Kept {
+    pub(crate) fn recording(source: CallSource, queue: QueueId, id: CommandBufferId, submitted: Submitted) -> Kept {
         let batch = Batch { command_buffers: vec![id], ..Batch::default() };
         let step = Step::Submit { queue, batches: vec![batch], fence: None };
         Kept::new(Engine::RECORDING, 0, source, step, vec![vec![submitted]])
@@ -158,7 +158,7 @@ impl Window {
                 forgotten.push(Forgotten::Resource(id));
             }
             while let Some((_, gone)) = self.ends.pop_front_if(|it| it.0 <= old.index) {
-                if let Gone::Semaphore(id) = gone {
+                if let Destroyed::Semaphore(id) = gone {
                     self.before.forget(id);
                 }
                 forgotten.push(Forgotten::Other(gone));
@@ -168,7 +168,7 @@ impl Window {
     }
 
     /// Something ended after the last step.
-    pub(crate) fn push_end(&mut self, gone: Gone) -> Option<Forgotten> {
+    pub(crate) fn push_end(&mut self, gone: Destroyed) -> Option<Forgotten> {
         match self.kept.back() {
             Some(last) => self.ends.push_back((last.index, gone)),
             None => return Some(Forgotten::Other(gone)),
@@ -182,7 +182,7 @@ impl Window {
     }
 
     /// Takes out what a call did; none if it did nothing.
-    pub(crate) fn remove(&mut self, source: Source) -> Vec<Kept> {
+    pub(crate) fn remove(&mut self, source: CallSource) -> Vec<Kept> {
         let mut removed = Vec::new();
         // It is among the last: nobody takes back what happened long ago.
         while let Some(at) = self.kept.iter().rposition(|it| it.source == source) {
@@ -193,9 +193,9 @@ impl Window {
     }
 
     /// Everything in it, in its order: what was signaled before, and the steps, each with what ended right after it.
-    pub(crate) fn take_apart(self) -> (Signaled, Vec<(Kept, Vec<Gone>)>) {
+    pub(crate) fn take_apart(self) -> (Signaled, Vec<(Kept, Vec<Destroyed>)>) {
         let Window { kept, mut ends, before, .. } = self;
-        let mut all: Vec<(Kept, Vec<Gone>)> = Vec::new();
+        let mut all: Vec<(Kept, Vec<Destroyed>)> = Vec::new();
         for it in kept {
             // What ended after a step that was taken out ended after the one before it.
             if let Some((_, gone)) = all.last_mut() {
@@ -212,7 +212,7 @@ impl Window {
     }
 
     /// The same again, with new numbers.
-    pub(crate) fn put_together(before: Signaled, all: Vec<(Kept, Vec<Gone>)>) -> Window {
+    pub(crate) fn put_together(before: Signaled, all: Vec<(Kept, Vec<Destroyed>)>) -> Window {
         let mut window = Window { before, ..Window::default() };
         for (kept, gone) in all {
             window.commands += kept.commands;

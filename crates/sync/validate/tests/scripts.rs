@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use app::*;
 use lavascope_abi::*;
-use lavascope_record::{Kind, Record};
+use lavascope_record::{RecordPhase, Record};
 use lavascope_sim::{Random, World};
 use lavascope_validate::Validator;
 
@@ -314,7 +314,7 @@ fn told(records: &[Record<'static>], seed: u64, compares: bool) -> (Vec<String>,
     let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), Random::new(seed), 1, 0);
     for (index, record) in records.iter().enumerate() {
         // Both halves of a call are on one thread.
-        if record.kind() == Kind::Enter && rng.below(60) == 0 {
+        if record.phase() == RecordPhase::Enter && rng.below(60) == 0 {
             thread = 3 - thread;
         }
         // Of some calls it is known where they were made.

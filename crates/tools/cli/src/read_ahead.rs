@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use lavascope_record::{Alike, CheckError, Record, check, own};
+use lavascope_record::{RecordCheckCache, CheckError, Record, check, from_trusted};
 use lavascope_trace::{Merged, Trace};
 
 use crate::progress::Progress;
@@ -76,7 +76,7 @@ struct Place {
 /// The thread that is ahead.
 fn read(mut merged: Merged<'_, '_>, full: &SyncSender<Batch>, used: &Receiver<Batch>) -> Outcome {
     let mut outcome = Outcome::default();
-    let (mut alike, mut batch) = (Alike::default(), Batch::default());
+    let (mut alike, mut batch) = (RecordCheckCache::default(), Batch::default());
     loop {
         match merged.take_next() {
             Ok(Some(it)) => {
@@ -119,7 +119,7 @@ fn give(
             (words, rest) = rest.split_at(it.words as usize);
             // It was checked on the other thread.
             let record = match &it.fault {
-                None => own(words).map_or_else(|| check(words), Ok),
+                None => from_trusted(words).map_or_else(|| check(words), Ok),
                 Some(fault) => Err((**fault).clone()),
             };
             if !take(&Read { stream: it.stream, time: it.time, words, record }) {

@@ -3,7 +3,7 @@
 //! What may come next is what the order of the trace allows; of that, what came first when the trace was made. A call
 //! that waits counts from when it returned: what it waited for had begun before.
 
-use lavascope_record::Touch;
+use lavascope_record::OrderEdge;
 use lavascope_trace::StreamReader;
 
 use crate::error::ReplayError;
@@ -95,7 +95,7 @@ fn stuck(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<String, Repl
         if let Some((_, call, mut touches)) = part.reader.look()?
             && let Some(it) = touches.find(|it| !replay.positions.is_done(*it))
         {
-            let Touch { thread, call: until } = it;
+            let OrderEdge { thread, call: until } = it;
             texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Ptr};
-use lavascope_record::{Call, Outcome, View, own};
+use lavascope_record::{Call, Outcome, View, from_trusted};
 use rustc_hash::FxHashMap;
 
 use crate::device::Device;
@@ -265,8 +265,8 @@ impl Performer<'_> {
     /// Submits some batches of what was held back.
     fn perform_held(&mut self, it: &Waiting, ready: usize) -> Result<(), ReplayError> {
         // Both were checked when they came.
-        let Some(enter) = own(&it.enter) else { return Ok(()) };
-        let done = Done { enter, leave: it.leave.as_deref().and_then(own) };
+        let Some(enter) = from_trusted(&it.enter) else { return Ok(()) };
+        let done = Done { enter, leave: it.leave.as_deref().and_then(from_trusted) };
         let stream = std::mem::replace(&mut self.stream, it.stream);
         let result = self.perform_part(&done, it, ready);
         self.stream = stream;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lavascope_abi::Command;
-use lavascope_record::record::{Head, Kind};
+use lavascope_record::record::{RecordHeader, RecordPhase};
 
 use crate::chaos::Chaos;
 use crate::error::ReplayError;
@@ -56,14 +56,14 @@ impl<'a> Hold<'a> {
 
     /// Returns when the record may come.
     #[cold]
-    pub(crate) fn before(&mut self, head: &Head, time: u64) -> Result<(), ReplayError> {
+    pub(crate) fn before(&mut self, head: &RecordHeader, time: u64) -> Result<(), ReplayError> {
         if let Some(chaos) = &mut self.chaos {
             chaos.hold_up();
         }
         if let Some(pace) = self.replay.pace.as_ref().filter(|_| self.replay.clock.began().is_some()) {
             self.sleep(pace.due(time))?;
         }
-        if self.pause == Some(head.call) && head.kind == Kind::Enter as u8 {
+        if self.pause == Some(head.call) && head.kind == RecordPhase::Enter as u8 {
             self.pause = None;
             let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
             let is_paused = &self.replay.positions.is_paused;

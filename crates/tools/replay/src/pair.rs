@@ -7,15 +7,15 @@ use std::cell::RefCell;
 
 use lavascope_abi::desc::{Access, CommandDesc, Layout, Pointer, Target, Work};
 use lavascope_abi::{HandleType, ObjectId};
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker, outputs_image};
-use lavascope_record::facts::NoFacts;
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, outputs_image};
+use lavascope_record::facts::NoPackContext;
 use lavascope_record::record::Record;
 
 /// Gathers the handles that a walk meets.
 #[derive(Default)]
 struct Made(RefCell<Vec<(HandleType, u64)>>);
 
-impl Ids for Made {
+impl IdResolver for Made {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         self.0.borrow_mut().push((ty, handle));
         ObjectId::unknown(ty)
@@ -26,7 +26,7 @@ impl Ids for Made {
 #[derive(Default)]
 struct Named(RefCell<Vec<ObjectId>>);
 
-impl Handles for Named {
+impl HandleResolver for Named {
     fn handle(&self, id: ObjectId) -> u64 {
         self.0.borrow_mut().push(id);
         1
@@ -36,7 +36,7 @@ impl Handles for Named {
 /// The objects that a leave record names.
 pub(crate) fn ids_of(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
     let named = Named::default();
-    let unpacker = Unpacker { handles: &named, purpose: Purpose::RoundTrip };
+    let unpacker = Unpacker { handles: &named, purpose: UnpackPurpose::RoundTrip };
     // What cannot be laid out names nothing.
     let _ = unpacker.unpack(leave, arena);
     named.0.into_inner()
@@ -60,9 +60,9 @@ pub(crate) unsafe fn pair(
         return Some(Vec::new());
     }
     let made = Made::default();
-    let mut packer = Packer::new(&made, &NoFacts);
+    let mut packer = Packer::new(&made, &NoPackContext);
     // SAFETY: the outputs of a call that returned, in memory that lives until the arena is cleared.
-    unsafe { packer.leave(&mut Stream::default(), leave.command(), outputs.as_ptr().cast(), 0) };
+    unsafe { packer.leave(&mut RecordBuffer::default(), leave.command(), outputs.as_ptr().cast(), 0) };
     let (made, ids) = (made.0.into_inner(), ids_of(leave, arena));
     let fits = made.len() == ids.len() && ids.iter().zip(&made).all(|(id, made)| id.ty() == Some(made.0));
     fits.then(|| ids.into_iter().zip(made.into_iter().map(|it| it.1)).collect())

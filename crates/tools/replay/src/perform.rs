@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lavascope_abi::desc::{Level, ResultKind, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
-use lavascope_marshal::{Arena, Handles, Purpose, Unpacker};
-use lavascope_record::record::{HEAD_SIZE, Record};
+use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
+use lavascope_record::record::{HEADER_SIZE, Record};
 
 use crate::addresses::Addresses;
 use crate::device::Device;
@@ -54,7 +54,7 @@ impl Done<'_> {
 
 /// A word of an image.
 fn word(words: &[u64], at: usize) -> u64 {
-    words.get(HEAD_SIZE / 8 + at).copied().unwrap_or(0)
+    words.get(HEADER_SIZE / 8 + at).copied().unwrap_or(0)
 }
 
 /// Finds handles, and remembers what it did not find.
@@ -66,12 +66,12 @@ struct Lookup<'a> {
     missing: Cell<Option<ObjectId>>,
 }
 
-impl Handles for Lookup<'_> {
+impl HandleResolver for Lookup<'_> {
     fn has_addresses(&self) -> bool {
         self.addresses.are_used()
     }
 
-    fn contents(&self, region: u64) -> Option<u64> {
+    fn host_contents(&self, region: u64) -> Option<u64> {
         self.host.address(region)
     }
 
@@ -170,7 +170,7 @@ impl<'a> Performer<'a> {
         self.arena.clear();
         let Replay { objects, addresses, families, .. } = self.replay;
         let lookup = Lookup { objects, addresses, families, host: &self.host, missing: Cell::new(None) };
-        let unpacker = Unpacker { handles: &lookup, purpose: Purpose::Driver };
+        let unpacker = Unpacker { handles: &lookup, purpose: UnpackPurpose::Driver };
         let image = unpacker.unpack(done.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {
             return Err(self.error(done, format!("{id} does not exist at this point")));
@@ -285,15 +285,15 @@ impl<'a> Performer<'a> {
         for it in desc.parameters.work.iter().rev() {
             match it {
                 Work::Handles { at, .. } => {
-                    let id = word_at(HEAD_SIZE + *at as usize).and_then(ObjectId::from_raw);
+                    let id = word_at(HEADER_SIZE + *at as usize).and_then(ObjectId::from_raw);
                     id.into_iter().for_each(|it| self.replay.objects.remove(it));
                     return;
                 }
                 Work::Pointer { at, pointer } if matches!(pointer.to, Target::Handle(_)) => {
-                    let first = word_at(HEAD_SIZE + *at as usize).unwrap_or(0) as usize;
+                    let first = word_at(HEADER_SIZE + *at as usize).unwrap_or(0) as usize;
                     let count = lavascope_record::rules::count(
                         &lavascope_record::memory::RecordMemory { body },
-                        &lavascope_record::walk::Frame::root(desc.parameters, HEAD_SIZE as u64),
+                        &lavascope_record::walk::StructFrame::root(desc.parameters, HEADER_SIZE as u64),
                         pointer.len,
                         0,
                     );
@@ -345,8 +345,8 @@ pub(crate) fn result_name(code: lavascope_abi::Result) -> String {
 mod tests {
     use lavascope_abi as vk;
     use lavascope_abi::desc::Access;
-    use lavascope_marshal::{Ids, Packer, Stream};
-    use lavascope_record::facts::NoFacts;
+    use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
+    use lavascope_record::facts::NoPackContext;
 
     use super::*;
     use crate::options::Options;
@@ -355,7 +355,7 @@ mod tests {
     /// No object has an id.
     struct NoIds;
 
-    impl Ids for NoIds {
+    impl IdResolver for NoIds {
         fn id(&self, ty: HandleType, _handle: u64, _access: Access) -> ObjectId {
             ObjectId::unknown(ty)
         }
@@ -371,8 +371,8 @@ mod tests {
             p_allocator: Ptr::NULL,
             p_instance: crate::instance::out(&mut instance),
         };
-        let mut packer = Packer::new(&NoIds, &NoFacts);
-        let mut stream = Stream::default();
+        let mut packer = Packer::new(&NoIds, &NoPackContext);
+        let mut stream = RecordBuffer::default();
         // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
         // null.
         let words = unsafe { packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0) };

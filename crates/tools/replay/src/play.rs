@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use lavascope_abi::Command;
-use lavascope_record::record::{Head, Kind, beside};
-use lavascope_record::{HostBytes, Touch, Written, check, own};
+use lavascope_record::record::{RecordHeader, RecordPhase, beside};
+use lavascope_record::{HostBytes, OrderEdge, HostWrite, check, from_trusted};
 use lavascope_trace::{StreamReader, Taken};
 
 use crate::end;
@@ -66,7 +66,7 @@ impl<'a> Player<'a> {
 
     /// Whether a call has begun that does not wait for anybody: it returns before anybody else does something.
     pub(crate) fn is_inside(&self) -> bool {
-        let command = |it: &Vec<u64>| Command::from_number(Head::from_words(it[0], it[1]).command);
+        let command = |it: &Vec<u64>| Command::from_number(RecordHeader::from_words(it[0], it[1]).command);
         self.open.last().and_then(command).is_some_and(|it| !is_wait(it))
     }
 
@@ -75,7 +75,7 @@ impl<'a> Player<'a> {
         lock(&self.performer.replay.results).add(self.results);
         self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
         for it in &self.open {
-            let head = Head::from_words(it[0], it[1]);
+            let head = RecordHeader::from_words(it[0], it[1]);
             let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
             let text =
                 format!("call {} of thread {}, {name}, never returned, and was not made", head.call, self.stream);
@@ -108,8 +108,8 @@ impl<'a> Player<'a> {
     #[inline]
     fn quick(&mut self, words: &mut [u64]) -> Result<bool, ReplayError> {
         let head = (words[0], words[1]);
-        let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);
-        if kind != Kind::Enter as u8 || touches != 0 || self.calls.is_multiple_of(SETTLED) {
+        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
+        if kind != RecordPhase::Enter as u8 || touches != 0 || self.calls.is_multiple_of(SETTLED) {
             return Ok(false);
         }
         match self.performer.quick(head, words) {
@@ -127,18 +127,18 @@ impl<'a> Player<'a> {
     fn step_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
         // As words, here and below: a head in parts would go by way of memory with every record.
         let head = (words[0], words[1]);
-        let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);
+        let RecordHeader { kind, call, order_edge_count: touches, .. } = RecordHeader::from_words(head.0, head.1);
         for it in &words[words.len() - touches as usize..] {
-            self.wait(call, Touch::from_word(*it))?;
+            self.wait(call, OrderEdge::from_word(*it))?;
         }
         if let Some(hold) = &mut self.hold {
-            hold.before(&Head::from_words(head.0, head.1), time)?;
+            hold.before(&RecordHeader::from_words(head.0, head.1), time)?;
         }
         let is_complete = match kind {
-            beside::MEMORY => self.write(words).map(|()| true)?,
-            beside::HOST => self.keep(words).map(|()| true)?,
-            kind if kind == Kind::Enter as u8 => self.enter(head, words)?,
-            kind if kind == Kind::Leave as u8 => self.leave(head, words).map(|()| true)?,
+            beside::HOST_WRITE => self.write(words).map(|()| true)?,
+            beside::HOST_BYTES => self.keep(words).map(|()| true)?,
+            kind if kind == RecordPhase::Enter as u8 => self.enter(head, words)?,
+            kind if kind == RecordPhase::Leave as u8 => self.leave(head, words).map(|()| true)?,
             _ => false,
         };
         if is_complete {
@@ -149,7 +149,7 @@ impl<'a> Player<'a> {
 
     /// Returns when a call of another thread is complete. What is not in the file is not waited for.
     #[inline]
-    fn wait(&mut self, call: u64, touch: Touch) -> Result<(), ReplayError> {
+    fn wait(&mut self, call: u64, touch: OrderEdge) -> Result<(), ReplayError> {
         let positions = &self.performer.replay.positions;
         let Some(other) = positions.place(touch.thread) else { return Ok(()) };
         if self.seen.len() <= other {
@@ -169,7 +169,7 @@ impl<'a> Player<'a> {
     #[inline]
     fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
-        if let Some(row) = replay.treatments.get(Head::from_words(head.0, head.1).command) {
+        if let Some(row) = replay.treatments.get(RecordHeader::from_words(head.0, head.1).command) {
             if row.has_leave {
                 return self.begin(row, words).map(|()| false);
             }
@@ -211,14 +211,14 @@ impl<'a> Player<'a> {
     }
 
     fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
-        let head = Head::from_words(head.0, head.1);
+        let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
-        let place = self.open.iter().rposition(|it| Head::from_words(it[0], it[1]).call == call);
+        let place = self.open.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
         let Some(place) = place else {
             return Err(self.wrong(format!("call {call} returns without having begun")));
         };
         let mut enter = self.open.remove(place);
-        if Head::from_words(enter[0], enter[1]).command != head.command {
+        if RecordHeader::from_words(enter[0], enter[1]).command != head.command {
             return Err(self.wrong(format!("call {call} returns as another one")));
         }
         self.calls += 1;
@@ -229,7 +229,7 @@ impl<'a> Player<'a> {
     }
 
     /// Performs a call both of whose records are known.
-    fn returned(&mut self, head: Head, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
+    fn returned(&mut self, head: RecordHeader, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
         let straight = self.performer.replay.treatments.get(head.command).and_then(|it| it.straight.as_ref());
         if let Some((straight, code)) =
             straight.zip(only_code(head, leave)).filter(|it| it.0.fits(self.performer.replay))
@@ -250,14 +250,14 @@ impl<'a> Player<'a> {
         // Checked when it began, or not yet.
         let enter = match straight {
             Some(_) => check(enter).map_err(|it| self.wrong(it.to_string()))?,
-            None => own(enter).ok_or_else(|| self.wrong(format!("call {} begins as no call", head.call)))?,
+            None => from_trusted(enter).ok_or_else(|| self.wrong(format!("call {} begins as no call", head.call)))?,
         };
         self.performer.perform(&Done { enter, leave: Some(leave) })
     }
 
     /// Bytes of the host that the next call reads.
     fn keep(&mut self, words: &[u64]) -> Result<(), ReplayError> {
-        let Some(it) = HostBytes::of(words) else {
+        let Some(it) = HostBytes::parse(words) else {
             let what = "what a call reads from the host cannot be read".to_owned();
             return Err(ReplayError::Record { stream: self.stream, what });
         };
@@ -276,7 +276,7 @@ impl<'a> Player<'a> {
             return Ok(());
         }
         let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
-        let Some(written) = Written::of(words) else {
+        let Some(written) = HostWrite::parse(words) else {
             return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
         };
         let id = written.memory();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lavascope_record::Touch;
+use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
 
 use crate::error::ReplayError;
@@ -124,7 +124,7 @@ impl Positions {
     }
 
     /// Whether a call of another thread is complete. What is not in the file is not waited for.
-    pub(crate) fn is_done(&self, touch: Touch) -> bool {
+    pub(crate) fn is_done(&self, touch: OrderEdge) -> bool {
         self.place(touch.thread).is_none_or(|it| self.done(it) >= touch.call)
     }
 
@@ -248,8 +248,8 @@ mod tests {
 
     use super::*;
 
-    fn touch(thread: u32, call: u64) -> Touch {
-        Touch { thread, call }
+    fn touch(thread: u32, call: u64) -> OrderEdge {
+        OrderEdge { thread, call }
     }
 
     #[test]

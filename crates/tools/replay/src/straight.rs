@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lavascope_abi::desc::{Field, Layout, ResultKind, Target, Ty};
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_marshal::{Handles, in_place};
-use lavascope_record::record::{HEAD_SIZE, Head};
+use lavascope_marshal::{HandleResolver, in_place};
+use lavascope_record::record::{HEADER_SIZE, RecordHeader};
 
 use crate::call::Caller;
 use crate::error::ReplayError;
@@ -17,11 +17,11 @@ use crate::perform::{Performer, needs_text, result_name};
 use crate::replay::{GLOBAL, Replay, lock};
 
 /// Words before the parameters.
-const FIRST: usize = HEAD_SIZE / 8;
+const FIRST: usize = HEADER_SIZE / 8;
 
 /// How a command is performed where its record lies.
 pub(crate) struct Straight {
-    place: in_place::Place<Names>,
+    place: in_place::UnpackInPlace<Names>,
     call: Caller,
     command: Command,
     /// Whether it goes into a command buffer, and so does not wait for anybody.
@@ -61,7 +61,7 @@ impl Straight {
         let is_address = |it: &Field| matches!(it.ty, Ty::DeviceAddress);
         let is_family = |it: &Field| it.name.contains("ueueFamilyInd");
         Some(Straight {
-            place: in_place::way(command)?,
+            place: in_place::unpacker_for(command)?,
             call: caller(command),
             command,
             is_recorded,
@@ -96,16 +96,16 @@ fn holds(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> bool {
 }
 
 /// The code of a record that holds nothing else.
-pub(crate) fn only_code(head: Head, leave: &[u64]) -> Option<i32> {
+pub(crate) fn only_code(head: RecordHeader, leave: &[u64]) -> Option<i32> {
     let code = *leave.get(FIRST)?;
-    let is_plain = head.body_words as usize == FIRST + 1 && head.remarks == 0 && code >> 32 == 0;
+    let is_plain = head.body_words as usize == FIRST + 1 && head.omissions == 0 && code >> 32 == 0;
     is_plain.then_some(code as u32 as i32)
 }
 
 /// What a command that is recorded needs, as this thread found it out when it performed it last.
 #[derive(Clone, Copy)]
 pub(crate) struct Shortcut {
-    place: in_place::Place<Names>,
+    place: in_place::UnpackInPlace<Names>,
     call: Caller,
     command: Command,
     function: *const (),
@@ -150,7 +150,7 @@ impl Names {
     }
 }
 
-impl Handles for Names {
+impl HandleResolver for Names {
     #[inline]
     fn handle(&self, id: ObjectId) -> u64 {
         if let Some(it) = self.objects.find(id) {
@@ -173,7 +173,7 @@ impl Performer<'_> {
         head: (u64, u64),
         words: &mut [u64],
     ) -> Result<Option<u64>, ReplayError> {
-        let size = Head::from_words(head.0, head.1).body_words as usize;
+        let size = RecordHeader::from_words(head.0, head.1).body_words as usize;
         let Some(record) = words.get_mut(..size).filter(|it| it.len() > FIRST) else {
             return Ok(None);
         };
@@ -218,7 +218,7 @@ impl Performer<'_> {
     /// everything looked up before.
     #[inline]
     pub(crate) fn quick(&self, head: (u64, u64), words: &mut [u64]) -> Quick {
-        let Head { command, body_words, .. } = Head::from_words(head.0, head.1);
+        let RecordHeader { command, body_words, .. } = RecordHeader::from_words(head.0, head.1);
         let Some(Some(it)) = self.shortcuts.get(usize::from(command)) else { return Quick::NotDone };
         let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
             return Quick::NotDone;
@@ -249,7 +249,7 @@ impl Performer<'_> {
     /// After a call that succeeded in the trace.
     pub(crate) fn expect_success(&self, head: (u64, u64), result: u64) -> Result<(), ReplayError> {
         let code = lavascope_abi::Result(result as u32 as i32);
-        let command = Head::from_words(head.0, head.1).command;
+        let command = RecordHeader::from_words(head.0, head.1).command;
         match Command::from_number(command).filter(|_| code.0 < 0) {
             Some(command) => Err(self.failed(head, command, format!("the driver answers {}", result_name(code)))),
             None => Ok(()),
@@ -258,7 +258,7 @@ impl Performer<'_> {
 
     #[cold]
     fn failed(&self, head: (u64, u64), command: Command, what: String) -> ReplayError {
-        let call = Head::from_words(head.0, head.1).call;
+        let call = RecordHeader::from_words(head.0, head.1).call;
         ReplayError::Call { stream: self.stream, call, command: command.desc().name, what }
     }
 

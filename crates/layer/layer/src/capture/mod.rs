@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use lavascope_platform::files::{self, Claim};
 use lavascope_settings::{Compression, Settings};
-use lavascope_stream::{Given, Merger, TIME_MASK, ticks, ticks_per_second};
+use lavascope_stream::{OrderedRecord, Merger, TIME_MASK, ticks, ticks_per_second};
 use lavascope_trace::{BlockWriter, Codec, Header, RawBlock, Recorded, Recorder};
 use serde_json::json;
 
@@ -72,19 +72,19 @@ impl Capture {
             Compression::None => Codec::None,
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
-        HUB.wake.set_room(Some(room.clone()));
+        HUB.wake.set_storage(Some(room.clone()));
         let (recorder, sealed) = (Recorder::default(), Instant::now());
         Ok(Capture { path, recorder, writer, room, began, last: 0, sealed, every, range, is_broken: false })
     }
 
     /// The next record of a thread.
-    pub(crate) fn record(&mut self, given: &Given<'_>) {
+    pub(crate) fn record(&mut self, given: &OrderedRecord<'_>) {
         if self.is_broken || self.range.is_over() {
             return;
         }
         self.range.follow(given.record);
         self.last = given.time.map_or(self.last, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
-        let Given { thread: stream, first, end, record, .. } = *given;
+        let OrderedRecord { thread: stream, first, end, record, .. } = *given;
         let Capture { recorder, writer, is_broken, .. } = self;
         let mut give = |it| *is_broken |= !writer.write(it);
         recorder.record(Recorded { stream, span: first..end, time: self.last, record }, &mut give);
@@ -132,7 +132,7 @@ impl Capture {
     /// The file cannot be written any more: the application goes on without it.
     fn give_up(&mut self, merger: &mut Merger) {
         HUB.set_capturing(false);
-        HUB.wake.set_room(None);
+        HUB.wake.set_storage(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
             self.complain(&format!("the capture ends early, and is whole up to there: {error}"));
@@ -153,7 +153,7 @@ impl Capture {
             return self.give_up(merger);
         }
         HUB.set_capturing(false);
-        HUB.wake.set_room(None);
+        HUB.wake.set_storage(None);
         self.write_facts();
         self.seal();
         let elapsed = self.began.0.elapsed();

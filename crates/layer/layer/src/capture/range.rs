@@ -5,7 +5,7 @@
 
 use lavascope_abi::Command;
 use lavascope_platform::signals::{self, Trigger};
-use lavascope_record::record::{Head, Kind};
+use lavascope_record::record::{RecordHeader, RecordPhase};
 use lavascope_settings::{CaptureTrigger, Frames, Settings};
 use lavascope_trace::MomentKind;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ impl Range {
 
     /// Counts a record.
     pub(crate) fn follow(&mut self, record: &[u64]) {
-        let head = Head::from_words(record[0], record[1]);
-        if head.kind != Kind::Leave as u8 {
+        let head = RecordHeader::from_words(record[0], record[1]);
+        if head.kind != RecordPhase::Leave as u8 {
             return;
         }
         match Command::from_number(head.command).and_then(MomentKind::of) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lavascope_platform::files;
-use lavascope_stream::{Room, Space, WORDS_PER_CHUNK};
+use lavascope_stream::{ChunkStorage, ChunkSpace, WORDS_PER_CHUNK};
 use lavascope_trace::{Slot, TailHeader};
 
 const SLOT_WORDS: usize = Slot::HEAD_WORDS + WORDS_PER_CHUNK;
@@ -54,8 +54,8 @@ impl TailRoom {
     }
 }
 
-impl Room for TailRoom {
-    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<Space> {
+impl ChunkStorage for TailRoom {
+    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let FreeSlot { head, words: count } = inner.take(words)?;
         drop(inner);
@@ -70,10 +70,10 @@ impl Room for TailRoom {
         // SAFETY: as above; the counter is a word of the head.
         let committed = unsafe { head.add(Slot::COMMITTED) }.cast::<AtomicUsize>();
         // SAFETY: they stay mapped, and are nobody else's until they are released.
-        Some(unsafe { Space::new(words, count, committed) })
+        Some(unsafe { ChunkSpace::new(words, count, committed) })
     }
 
-    fn release(&self, space: Space) {
+    fn release(&self, space: ChunkSpace) {
         let Some(words) = NonNull::new(space.words()) else { return };
         // SAFETY: a space of ours has its head before it.
         let head = unsafe { words.sub(Slot::HEAD_WORDS) };
@@ -135,7 +135,7 @@ mod tests {
     fn what_was_written_is_in_the_file_without_a_word_to_anybody() {
         let folder = std::env::temp_dir().join(format!("lavascope-tail-{}", std::process::id()));
         let room = TailRoom::create(&folder, 77, 0).expect("a file in the folder for such");
-        let spaces: Vec<Space> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
+        let spaces: Vec<ChunkSpace> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
         let large = room.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
         assert!(spaces.len() == 70 && large.len() >= WORDS_PER_CHUNK * 3);
         // A slot that is free again is not a stream's any more, and is used again.

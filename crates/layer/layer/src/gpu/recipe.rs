@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::*;
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
 use lavascope_record::check::check;
-use lavascope_record::facts::Facts;
-use lavascope_record::record::Remarks;
+use lavascope_record::facts::PackContext;
+use lavascope_record::record::Omissions;
 
 use super::Gpu;
 use super::layouts::Layout;
@@ -69,7 +69,7 @@ pub(super) struct Pass {
 #[derive(Default)]
 struct Met(RefCell<Vec<u64>>);
 
-impl Ids for Met {
+impl IdResolver for Met {
     fn id(&self, ty: HandleType, handle: u64, _: Access) -> ObjectId {
         let mut all = self.0.borrow_mut();
         all.push(handle);
@@ -79,7 +79,7 @@ impl Ids for Met {
 
 struct Known<'a>(&'a [u64]);
 
-impl Handles for Known<'_> {
+impl HandleResolver for Known<'_> {
     fn handle(&self, id: ObjectId) -> u64 {
         self.0.get(id.serial() as usize).copied().unwrap_or(0)
     }
@@ -93,7 +93,7 @@ impl Recipe {
     /// The info must be that of a valid `vkCreateGraphicsPipelines` that has not returned.
     pub(super) unsafe fn graphics(
         info: &GraphicsPipelineCreateInfo,
-        facts: &(impl Facts + ?Sized),
+        facts: &(impl PackContext + ?Sized),
         (layout, sources): (&Arc<Layout>, &[Source]),
         pass: Option<Arc<Pass>>,
     ) -> Option<Recipe> {
@@ -124,7 +124,7 @@ impl Recipe {
     /// The info must be that of a valid `vkCreateComputePipelines` that has not returned.
     pub(super) unsafe fn compute(
         info: &ComputePipelineCreateInfo,
-        facts: &(impl Facts + ?Sized),
+        facts: &(impl PackContext + ?Sized),
         (layout, sources): (&Arc<Layout>, &[Source]),
     ) -> Option<Recipe> {
         let mut place = Pipeline::default();
@@ -158,20 +158,20 @@ impl Packed {
     ///
     /// `image` must point to the parameters of a call of the command whose pointers obey its VUIDs, and stay until this
     /// returns.
-    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl Facts + ?Sized)) -> Option<Packed> {
+    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl PackContext + ?Sized)) -> Option<Packed> {
         let met = Met::default();
-        let mut stream = Stream::default();
+        let mut stream = RecordBuffer::default();
         // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
         let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
         // What was left out cannot be made again.
-        check(&record).ok().filter(|it| it.remarks() == Remarks::default())?;
+        check(&record).ok().filter(|it| it.omissions() == Omissions::default())?;
         Some(Packed { record, handles: met.0.into_inner() })
     }
 
     /// The parameters of the call as they were, in an arena: they live as long as that.
     pub(super) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
         let record = check(&self.record).ok()?;
-        let unpacker = Unpacker { handles: &Known(&self.handles), purpose: Purpose::Driver };
+        let unpacker = Unpacker { handles: &Known(&self.handles), purpose: UnpackPurpose::Driver };
         unpacker.unpack(record, arena).ok()
     }
 }

@@ -25,9 +25,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 use lavascope_platform::pages::WriteGuard;
-use lavascope_record::{HostBytes, Writing};
+use lavascope_record::{HostBytes, HostWriteBuilder};
 use lavascope_settings::CaptureMemory;
-use lavascope_stream::Thread;
+use lavascope_stream::StreamThread;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
@@ -129,7 +129,7 @@ struct Mapped {
 /// The thread that looks, and space for its records.
 pub(crate) struct Teller<'a> {
     pub(crate) listeners: u8,
-    pub(crate) thread: &'a mut Thread,
+    pub(crate) thread: &'a mut StreamThread,
     pub(crate) space: &'a mut Space,
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct Space {
     parts: Vec<Range<u64>>,
     live: Vec<u8>,
     changed: Vec<Range<usize>>,
-    writing: Writing,
+    writing: HostWriteBuilder,
     words: Vec<u64>,
 }
 
@@ -602,15 +602,15 @@ impl Teller<'_> {
         let Space { live, changed, writing, .. } = &mut *self.space;
         writing.begin(memory, first);
         for it in changed.iter() {
-            writing.run(it.start as u32, &live[it.clone()]);
+            writing.add_run(it.start as u32, &live[it.clone()]);
         }
         // After the look: what another thread learned and then wrote about comes before.
         let is_read = self.listeners & Hub::READS != 0;
         if is_read {
-            self.thread.barrier(&HUB.threads);
+            self.thread.order_after_completed(&HUB.threads);
         }
         let call = self.thread.begin();
-        let record = writing.finish(call, self.thread.touches());
+        let record = writing.finish(call, self.thread.order_edges());
         if self.listeners & Hub::INLINE != 0 {
             inline::take(self.thread.number(), record);
         }
@@ -625,9 +625,9 @@ impl Teller<'_> {
 impl Teller<'_> {
     /// Makes a record of what the call that is about to be made reads.
     fn tell_host(&mut self, bytes: HostBytes<'_>) {
-        self.thread.barrier(&HUB.threads);
+        self.thread.order_after_completed(&HUB.threads);
         let call = self.thread.begin();
-        bytes.to_words(call, self.thread.touches(), &mut self.space.words);
+        bytes.to_words(call, self.thread.order_edges(), &mut self.space.words);
         self.thread.append(&self.space.words);
         self.thread.end_record();
         self.thread.complete(call);

@@ -11,7 +11,7 @@ use std::sync::{Barrier, Mutex};
 
 use ash::vk;
 use lavascope_abi::Command;
-use lavascope_record::{Call, HostBytes, Kind, Written, check};
+use lavascope_record::{Call, HostBytes, RecordPhase, HostWrite, check};
 use lavascope_trace::{Merged, Trace};
 
 use crate::child::{Outcome, child};
@@ -326,7 +326,7 @@ fn replay(file: &[u8]) -> (Vec<Contents>, usize) {
     let (mut alive, mut at_submissions, mut bytes) = (Contents::new(), Vec::new(), 0);
     let (mut sizes, mut count) = (BTreeMap::new(), 0);
     while let Some(it) = merged.take_next().expect("whole") {
-        if let Some(written) = Written::of(it.record) {
+        if let Some(written) = HostWrite::parse(it.record) {
             let memory = alive.get_mut(&written.memory().serial()).expect("only what is alive is written to");
             bytes += written.size();
             for (at, bytes) in written.runs() {
@@ -335,16 +335,16 @@ fn replay(file: &[u8]) -> (Vec<Contents>, usize) {
             continue;
         }
         let record = check(it.record).expect("a call");
-        match (record.kind(), Call::of(record)) {
-            (Kind::Enter, Some(Call::AllocateMemory(call))) => {
+        match (record.phase(), Call::of(record)) {
+            (RecordPhase::Enter, Some(Call::AllocateMemory(call))) => {
                 sizes.insert(it.stream, call.p_allocate_info().expect("there is one").allocation_size);
             }
-            (Kind::Leave, _) if record.command() == Command::AllocateMemory => {
+            (RecordPhase::Leave, _) if record.command() == Command::AllocateMemory => {
                 alive.insert(count, vec![0; sizes[&it.stream] as usize]);
                 count += 1;
             }
-            (Kind::Enter, Some(Call::FreeMemory(call))) => _ = alive.remove(&(call.memory.0 & 0xffff_ffff)),
-            (Kind::Enter, Some(Call::QueueSubmit(_) | Call::QueueSubmit2(_))) => at_submissions.push(alive.clone()),
+            (RecordPhase::Enter, Some(Call::FreeMemory(call))) => _ = alive.remove(&(call.memory.0 & 0xffff_ffff)),
+            (RecordPhase::Enter, Some(Call::QueueSubmit(_) | Call::QueueSubmit2(_))) => at_submissions.push(alive.clone()),
             _ => {}
         }
     }
@@ -504,11 +504,11 @@ fn told(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
     let (mut merged, mut told) = (Merged::new(&trace, None), Vec::new());
     while let Some(it) = merged.take_next().expect("whole") {
-        match Written::of(it.record) {
+        match HostWrite::parse(it.record) {
             Some(it) => told.extend(it.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
             None => {
                 let record = check(it.record).expect("a call");
-                let is_enter = record.kind() == Kind::Enter;
+                let is_enter = record.phase() == RecordPhase::Enter;
                 let readers = [Command::QueueSubmit, Command::SetEvent, Command::FlushMappedMemoryRanges];
                 let is_read = readers.contains(&record.command());
                 told.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
@@ -776,7 +776,7 @@ fn what_a_host_copy_reads_is_recorded() {
     let (mut merged, mut found) = (Merged::new(&trace, None), [Vec::new(), Vec::new()]);
     let mut is_before = true;
     while let Some(it) = merged.take_next().expect("whole") {
-        if let Some(HostBytes { region, first, bytes }) = HostBytes::of(it.record) {
+        if let Some(HostBytes { region, first, bytes }) = HostBytes::parse(it.record) {
             assert!(is_before && first as usize == found[region as usize].len());
             found[region as usize].extend_from_slice(bytes);
         } else {

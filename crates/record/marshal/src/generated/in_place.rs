@@ -2,3921 +2,3921 @@
 
 use lavascope_abi::*;
 
-use crate::in_place::{Fits, Image, Place, Placer, whole};
-use crate::unpack::Handles;
+use crate::in_place::{InPlaceChecker, InPlaceImage, UnpackInPlace, InPlaceWriter, unpack_record};
+use crate::unpack::HandleResolver;
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for AccelerationStructureInfoNV {
+unsafe impl InPlaceImage for AccelerationStructureInfoNV {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BeginCustomResolveInfoEXT {
+unsafe impl InPlaceImage for BeginCustomResolveInfoEXT {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BindDescriptorBufferEmbeddedSamplersInfoEXT {
+unsafe impl InPlaceImage for BindDescriptorBufferEmbeddedSamplersInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::PipelineLayout); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BindDescriptorSetsInfo {
+unsafe impl InPlaceImage for BindDescriptorSetsInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet) && it.values(at + 56, it.number::<4>(at + 48), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet) && it.values(at + 56, it.number::<4>(at + 48), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet); it.pointer(at + 56); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::PipelineLayout); it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet); it.pointer(at + 56); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BindHeapInfoEXT {
+unsafe impl InPlaceImage for BindHeapInfoEXT {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BindIndexBuffer3InfoKHR {
+unsafe impl InPlaceImage for BindIndexBuffer3InfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BindTransformFeedbackBuffer2InfoEXT {
+unsafe impl InPlaceImage for BindTransformFeedbackBuffer2InfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BindVertexBuffer3InfoKHR {
+unsafe impl InPlaceImage for BindVertexBuffer3InfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BlitImageInfo2 {
+unsafe impl InPlaceImage for BlitImageInfo2 {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Image); it.translate_handles(at + 32, 1, HandleType::Image); it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BufferCopy {
+unsafe impl InPlaceImage for BufferCopy {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BufferCopy2 {
+unsafe impl InPlaceImage for BufferCopy2 {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BufferImageCopy {
+unsafe impl InPlaceImage for BufferImageCopy {
     const SIZE: usize = 56;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BufferImageCopy2 {
+unsafe impl InPlaceImage for BufferImageCopy2 {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BufferMemoryBarrier {
+unsafe impl InPlaceImage for BufferMemoryBarrier {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 32, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 32, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 32, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 32, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BufferMemoryBarrier2 {
+unsafe impl InPlaceImage for BufferMemoryBarrier2 {
     const SIZE: usize = 80;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 56, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 56, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 56, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 56, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BuildPartitionedAccelerationStructureInfoNV {
+unsafe impl InPlaceImage for BuildPartitionedAccelerationStructureInfoNV {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 24, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 24, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ClearAttachment {
+unsafe impl InPlaceImage for ClearAttachment {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ClearColorValue {
+unsafe impl InPlaceImage for ClearColorValue {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ClearDepthStencilValue {
+unsafe impl InPlaceImage for ClearDepthStencilValue {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ClearRect {
+unsafe impl InPlaceImage for ClearRect {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ClearValue {
+unsafe impl InPlaceImage for ClearValue {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CoarseSampleLocationNV {
+unsafe impl InPlaceImage for CoarseSampleLocationNV {
     const SIZE: usize = 12;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CoarseSampleOrderCustomNV {
+unsafe impl InPlaceImage for CoarseSampleOrderCustomNV {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ColorBlendAdvancedEXT {
+unsafe impl InPlaceImage for ColorBlendAdvancedEXT {
     const SIZE: usize = 20;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ColorBlendEquationEXT {
+unsafe impl InPlaceImage for ColorBlendEquationEXT {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CommandBufferBeginInfo {
+unsafe impl InPlaceImage for CommandBufferBeginInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<CommandBufferInheritanceInfo>(at + 24, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<CommandBufferInheritanceInfo>(at + 24, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<CommandBufferInheritanceInfo>(at + 24, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<CommandBufferInheritanceInfo>(at + 24, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CommandBufferInheritanceInfo {
+unsafe impl InPlaceImage for CommandBufferInheritanceInfo {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::RenderPass) && it.is_handles(at + 32, 1, HandleType::Framebuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::RenderPass) && it.is_handles(at + 32, 1, HandleType::Framebuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::RenderPass); it.here(at + 32, 1, HandleType::Framebuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::RenderPass); it.translate_handles(at + 32, 1, HandleType::Framebuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CommandBufferSubmitInfo {
+unsafe impl InPlaceImage for CommandBufferSubmitInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ComputeOccupancyPriorityParametersNV {
+unsafe impl InPlaceImage for ComputeOccupancyPriorityParametersNV {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ConditionalRenderingBeginInfo2EXT {
+unsafe impl InPlaceImage for ConditionalRenderingBeginInfo2EXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ConditionalRenderingBeginInfoEXT {
+unsafe impl InPlaceImage for ConditionalRenderingBeginInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyAccelerationStructureInfoKHR {
+unsafe impl InPlaceImage for CopyAccelerationStructureInfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::AccelerationStructureKHR) && it.is_handles(at + 24, 1, HandleType::AccelerationStructureKHR) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::AccelerationStructureKHR) && it.is_handles(at + 24, 1, HandleType::AccelerationStructureKHR) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::AccelerationStructureKHR); it.here(at + 24, 1, HandleType::AccelerationStructureKHR); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::AccelerationStructureKHR); it.translate_handles(at + 24, 1, HandleType::AccelerationStructureKHR); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyBufferInfo2 {
+unsafe impl InPlaceImage for CopyBufferInfo2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Buffer); it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyBufferToImageInfo2 {
+unsafe impl InPlaceImage for CopyBufferToImageInfo2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Image); it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Image); it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyDescriptorSet {
+unsafe impl InPlaceImage for CopyDescriptorSet {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorSet) && it.is_handles(at + 32, 1, HandleType::DescriptorSet) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorSet) && it.is_handles(at + 32, 1, HandleType::DescriptorSet) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorSet); it.here(at + 32, 1, HandleType::DescriptorSet); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::DescriptorSet); it.translate_handles(at + 32, 1, HandleType::DescriptorSet); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyDeviceMemoryImageInfoKHR {
+unsafe impl InPlaceImage for CopyDeviceMemoryImageInfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Image); it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyDeviceMemoryInfoKHR {
+unsafe impl InPlaceImage for CopyDeviceMemoryInfoKHR {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyImageInfo2 {
+unsafe impl InPlaceImage for CopyImageInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Image); it.translate_handles(at + 32, 1, HandleType::Image); it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyImageToBufferInfo2 {
+unsafe impl InPlaceImage for CopyImageToBufferInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Buffer) && it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Buffer) && it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Buffer); it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Image); it.translate_handles(at + 32, 1, HandleType::Buffer); it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyMemoryIndirectInfoKHR {
+unsafe impl InPlaceImage for CopyMemoryIndirectInfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyMemoryToImageIndirectInfoKHR {
+unsafe impl InPlaceImage for CopyMemoryToImageIndirectInfoKHR {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 48, 1, HandleType::Image) && it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 48, 1, HandleType::Image) && it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 48, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 48, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyMicromapInfoEXT {
+unsafe impl InPlaceImage for CopyMicromapInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::MicromapEXT) && it.is_handles(at + 24, 1, HandleType::MicromapEXT) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::MicromapEXT) && it.is_handles(at + 24, 1, HandleType::MicromapEXT) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::MicromapEXT); it.here(at + 24, 1, HandleType::MicromapEXT); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::MicromapEXT); it.translate_handles(at + 24, 1, HandleType::MicromapEXT); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CopyTensorInfoARM {
+unsafe impl InPlaceImage for CopyTensorInfoARM {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::TensorARM) && it.is_handles(at + 24, 1, HandleType::TensorARM) && it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::TensorARM) && it.is_handles(at + 24, 1, HandleType::TensorARM) && it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::TensorARM); it.here(at + 24, 1, HandleType::TensorARM); it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::TensorARM); it.translate_handles(at + 24, 1, HandleType::TensorARM); it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DataGraphPipelineDispatchInfoARM {
+unsafe impl InPlaceImage for DataGraphPipelineDispatchInfoARM {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DebugMarkerMarkerInfoEXT {
+unsafe impl InPlaceImage for DebugMarkerMarkerInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DebugUtilsLabelEXT {
+unsafe impl InPlaceImage for DebugUtilsLabelEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DecompressMemoryInfoEXT {
+unsafe impl InPlaceImage for DecompressMemoryInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DecompressMemoryRegionEXT {
+unsafe impl InPlaceImage for DecompressMemoryRegionEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DecompressMemoryRegionNV {
+unsafe impl InPlaceImage for DecompressMemoryRegionNV {
     const SIZE: usize = 40;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DependencyInfo {
+unsafe impl InPlaceImage for DependencyInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)) && it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)) && it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)) && it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)) && it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DepthBiasInfoEXT {
+unsafe impl InPlaceImage for DepthBiasInfoEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DepthClampRangeEXT {
+unsafe impl InPlaceImage for DepthClampRangeEXT {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DescriptorBufferBindingInfoEXT {
+unsafe impl InPlaceImage for DescriptorBufferBindingInfoEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DescriptorBufferInfo {
+unsafe impl InPlaceImage for DescriptorBufferInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DescriptorImageInfo {
+unsafe impl InPlaceImage for DescriptorImageInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Sampler) && it.is_handles(at + 8, 1, HandleType::ImageView) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Sampler) && it.is_handles(at + 8, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Sampler); it.here(at + 8, 1, HandleType::ImageView); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Sampler); it.translate_handles(at + 8, 1, HandleType::ImageView); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DeviceAddressRangeKHR {
+unsafe impl InPlaceImage for DeviceAddressRangeKHR {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DeviceMemoryCopyKHR {
+unsafe impl InPlaceImage for DeviceMemoryCopyKHR {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DeviceMemoryImageCopyKHR {
+unsafe impl InPlaceImage for DeviceMemoryImageCopyKHR {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DispatchIndirect2InfoKHR {
+unsafe impl InPlaceImage for DispatchIndirect2InfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DispatchParametersARM {
+unsafe impl InPlaceImage for DispatchParametersARM {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DispatchTileInfoQCOM {
+unsafe impl InPlaceImage for DispatchTileInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DrawIndirect2InfoKHR {
+unsafe impl InPlaceImage for DrawIndirect2InfoKHR {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for DrawIndirectCount2InfoKHR {
+unsafe impl InPlaceImage for DrawIndirectCount2InfoKHR {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for Extent2D {
+unsafe impl InPlaceImage for Extent2D {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for GeneratedCommandsInfoEXT {
+unsafe impl InPlaceImage for GeneratedCommandsInfoEXT {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 76, 4) && it.is_zero(at + 92, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::IndirectExecutionSetEXT) && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutEXT) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 76, 4) && it.is_zero(at + 92, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::IndirectExecutionSetEXT) && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutEXT) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::IndirectExecutionSetEXT); it.here(at + 32, 1, HandleType::IndirectCommandsLayoutEXT); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::IndirectExecutionSetEXT); it.translate_handles(at + 32, 1, HandleType::IndirectCommandsLayoutEXT); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for GeneratedCommandsInfoNV {
+unsafe impl InPlaceImage for GeneratedCommandsInfoNV {
     const SIZE: usize = 120;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Pipeline) && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutNV) && it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)) && it.is_handles(at + 64, 1, HandleType::Buffer) && it.is_handles(at + 88, 1, HandleType::Buffer) && it.is_handles(at + 104, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Pipeline) && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutNV) && it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)) && it.is_handles(at + 64, 1, HandleType::Buffer) && it.is_handles(at + 88, 1, HandleType::Buffer) && it.is_handles(at + 104, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Pipeline); it.here(at + 32, 1, HandleType::IndirectCommandsLayoutNV); it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)); it.here(at + 64, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::Buffer); it.here(at + 104, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::Pipeline); it.translate_handles(at + 32, 1, HandleType::IndirectCommandsLayoutNV); it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)); it.translate_handles(at + 64, 1, HandleType::Buffer); it.translate_handles(at + 88, 1, HandleType::Buffer); it.translate_handles(at + 104, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for GeometryNV {
+unsafe impl InPlaceImage for GeometryNV {
     const SIZE: usize = 168;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 76, 4) && it.is_zero(at + 124, 4) && it.is_zero(at + 164, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 32, 8) && it.is_handles(at + 40, 1, HandleType::Buffer) && it.is_handles(at + 80, 1, HandleType::Buffer) && it.is_handles(at + 104, 1, HandleType::Buffer) && it.is_zero(at + 128, 8) && it.is_handles(at + 136, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 76, 4) && it.is_zero(at + 124, 4) && it.is_zero(at + 164, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 32, 8) && it.is_handles(at + 40, 1, HandleType::Buffer) && it.is_handles(at + 80, 1, HandleType::Buffer) && it.is_handles(at + 104, 1, HandleType::Buffer) && it.is_zero(at + 128, 8) && it.is_handles(at + 136, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::Buffer); it.here(at + 80, 1, HandleType::Buffer); it.here(at + 104, 1, HandleType::Buffer); it.here(at + 136, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 40, 1, HandleType::Buffer); it.translate_handles(at + 80, 1, HandleType::Buffer); it.translate_handles(at + 104, 1, HandleType::Buffer); it.translate_handles(at + 136, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageBlit {
+unsafe impl InPlaceImage for ImageBlit {
     const SIZE: usize = 80;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageBlit2 {
+unsafe impl InPlaceImage for ImageBlit2 {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageCopy {
+unsafe impl InPlaceImage for ImageCopy {
     const SIZE: usize = 68;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageCopy2 {
+unsafe impl InPlaceImage for ImageCopy2 {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageMemoryBarrier {
+unsafe impl InPlaceImage for ImageMemoryBarrier {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 68, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 40, 1, HandleType::Image) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 68, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 40, 1, HandleType::Image) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::Image); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 40, 1, HandleType::Image); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageMemoryBarrier2 {
+unsafe impl InPlaceImage for ImageMemoryBarrier2 {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 92, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 64, 1, HandleType::Image) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 92, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 64, 1, HandleType::Image) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 64, 1, HandleType::Image); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 64, 1, HandleType::Image); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageResolve {
+unsafe impl InPlaceImage for ImageResolve {
     const SIZE: usize = 68;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageResolve2 {
+unsafe impl InPlaceImage for ImageResolve2 {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageSubresourceLayers {
+unsafe impl InPlaceImage for ImageSubresourceLayers {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ImageSubresourceRange {
+unsafe impl InPlaceImage for ImageSubresourceRange {
     const SIZE: usize = 20;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for IndirectCommandsStreamNV {
+unsafe impl InPlaceImage for IndirectCommandsStreamNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for MemoryBarrier {
+unsafe impl InPlaceImage for MemoryBarrier {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for MemoryBarrier2 {
+unsafe impl InPlaceImage for MemoryBarrier2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for MemoryMarkerInfoAMD {
+unsafe impl InPlaceImage for MemoryMarkerInfoAMD {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for OpticalFlowExecuteInfoNV {
+unsafe impl InPlaceImage for OpticalFlowExecuteInfoNV {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PerTileBeginInfoQCOM {
+unsafe impl InPlaceImage for PerTileBeginInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PerTileEndInfoQCOM {
+unsafe impl InPlaceImage for PerTileEndInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PerformanceMarkerInfoINTEL {
+unsafe impl InPlaceImage for PerformanceMarkerInfoINTEL {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PerformanceOverrideInfoINTEL {
+unsafe impl InPlaceImage for PerformanceOverrideInfoINTEL {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PerformanceStreamMarkerInfoINTEL {
+unsafe impl InPlaceImage for PerformanceStreamMarkerInfoINTEL {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PushConstantsInfo {
+unsafe impl InPlaceImage for PushConstantsInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.values(at + 40, it.number::<4>(at + 32), 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.values(at + 40, it.number::<4>(at + 32), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 40); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 40); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PushDataInfoEXT {
+unsafe impl InPlaceImage for PushDataInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<8>(at + 32), 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<8>(at + 32), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.pointer(at + 24); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PushDescriptorSetInfo {
+unsafe impl InPlaceImage for PushDescriptorSetInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for PushDescriptorSetWithTemplateInfo {
+unsafe impl InPlaceImage for PushDescriptorSetWithTemplateInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorUpdateTemplate) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.is_zero(at + 40, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorUpdateTemplate) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.is_zero(at + 40, 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorUpdateTemplate); it.here(at + 24, 1, HandleType::PipelineLayout); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::DescriptorUpdateTemplate); it.translate_handles(at + 24, 1, HandleType::PipelineLayout); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for Rect2D {
+unsafe impl InPlaceImage for Rect2D {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for RenderPassBeginInfo {
+unsafe impl InPlaceImage for RenderPassBeginInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::RenderPass) && it.is_handles(at + 24, 1, HandleType::Framebuffer) && it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::RenderPass) && it.is_handles(at + 24, 1, HandleType::Framebuffer) && it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::RenderPass); it.here(at + 24, 1, HandleType::Framebuffer); it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::RenderPass); it.translate_handles(at + 24, 1, HandleType::Framebuffer); it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for RenderingAttachmentInfo {
+unsafe impl InPlaceImage for RenderingAttachmentInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 68, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::ImageView) && it.is_handles(at + 32, 1, HandleType::ImageView) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 68, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::ImageView) && it.is_handles(at + 32, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::ImageView); it.here(at + 32, 1, HandleType::ImageView); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::ImageView); it.translate_handles(at + 32, 1, HandleType::ImageView); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for RenderingAttachmentLocationInfo {
+unsafe impl InPlaceImage for RenderingAttachmentLocationInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.pointer(at + 24); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for RenderingEndInfoKHR {
+unsafe impl InPlaceImage for RenderingEndInfoKHR {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for RenderingInfo {
+unsafe impl InPlaceImage for RenderingInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)) && it.images::<RenderingAttachmentInfo>(at + 56, 1) && it.images::<RenderingAttachmentInfo>(at + 64, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)) && it.images::<RenderingAttachmentInfo>(at + 56, 1) && it.images::<RenderingAttachmentInfo>(at + 64, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)); it.images::<RenderingAttachmentInfo>(at + 56, 1); it.images::<RenderingAttachmentInfo>(at + 64, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)); it.images::<RenderingAttachmentInfo>(at + 56, 1); it.images::<RenderingAttachmentInfo>(at + 64, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for RenderingInputAttachmentIndexInfo {
+unsafe impl InPlaceImage for RenderingInputAttachmentIndexInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 4) && it.values(at + 32, 1, 4) && it.values(at + 40, 1, 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 4) && it.values(at + 32, 1, 4) && it.values(at + 40, 1, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ResolveImageInfo2 {
+unsafe impl InPlaceImage for ResolveImageInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Image); it.translate_handles(at + 32, 1, HandleType::Image); it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SampleLocationEXT {
+unsafe impl InPlaceImage for SampleLocationEXT {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SampleLocationsInfoEXT {
+unsafe impl InPlaceImage for SampleLocationsInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SemaphoreSubmitInfo {
+unsafe impl InPlaceImage for SemaphoreSubmitInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Semaphore) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Semaphore) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Semaphore); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::Semaphore); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SetDescriptorBufferOffsetsInfoEXT {
+unsafe impl InPlaceImage for SetDescriptorBufferOffsetsInfoEXT {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.values(at + 40, it.number::<4>(at + 36), 4) && it.values(at + 48, it.number::<4>(at + 36), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.values(at + 40, it.number::<4>(at + 36), 4) && it.values(at + 48, it.number::<4>(at + 36), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.pointer(at + 40); it.pointer(at + 48); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::PipelineLayout); it.pointer(at + 40); it.pointer(at + 48); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ShadingRatePaletteNV {
+unsafe impl InPlaceImage for ShadingRatePaletteNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.values(at + 8, it.number::<4>(at + 0), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.values(at + 8, it.number::<4>(at + 0), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 8); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.pointer(at + 8); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for StridedDeviceAddressRangeKHR {
+unsafe impl InPlaceImage for StridedDeviceAddressRangeKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for StridedDeviceAddressRegionKHR {
+unsafe impl InPlaceImage for StridedDeviceAddressRegionKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SubmitInfo {
+unsafe impl InPlaceImage for SubmitInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore) && it.values(at + 32, it.number::<4>(at + 16), 4) && it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer) && it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore) && it.values(at + 32, it.number::<4>(at + 16), 4) && it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer) && it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore); it.pointer(at + 32); it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer); it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore); it.pointer(at + 32); it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer); it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SubmitInfo2 {
+unsafe impl InPlaceImage for SubmitInfo2 {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)) && it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)) && it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)) && it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)) && it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)); it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)); it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)); it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)); it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SubpassBeginInfo {
+unsafe impl InPlaceImage for SubpassBeginInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SubpassEndInfo {
+unsafe impl InPlaceImage for SubpassEndInfo {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for TensorCopyARM {
+unsafe impl InPlaceImage for TensorCopyARM {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 8) && it.values(at + 32, it.number::<4>(at + 16), 8) && it.values(at + 40, it.number::<4>(at + 16), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 8) && it.values(at + 32, it.number::<4>(at + 16), 8) && it.values(at + 40, it.number::<4>(at + 16), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for TileMemoryBindInfoQCOM {
+unsafe impl InPlaceImage for TileMemoryBindInfoQCOM {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DeviceMemory) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DeviceMemory) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DeviceMemory); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::DeviceMemory); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VertexInputAttributeDescription2EXT {
+unsafe impl InPlaceImage for VertexInputAttributeDescription2EXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VertexInputBindingDescription2EXT {
+unsafe impl InPlaceImage for VertexInputBindingDescription2EXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoBeginCodingInfoKHR {
+unsafe impl InPlaceImage for VideoBeginCodingInfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::VideoSessionKHR) && it.is_handles(at + 32, 1, HandleType::VideoSessionParametersKHR) && it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::VideoSessionKHR) && it.is_handles(at + 32, 1, HandleType::VideoSessionParametersKHR) && it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::VideoSessionKHR); it.here(at + 32, 1, HandleType::VideoSessionParametersKHR); it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::VideoSessionKHR); it.translate_handles(at + 32, 1, HandleType::VideoSessionParametersKHR); it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoCodingControlInfoKHR {
+unsafe impl InPlaceImage for VideoCodingControlInfoKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoDecodeInfoKHR {
+unsafe impl InPlaceImage for VideoDecodeInfoKHR {
     const SIZE: usize = 120;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 108, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_zero(at + 56, 8) && it.is_handles(at + 88, 1, HandleType::ImageView) && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1) && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 108, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_zero(at + 56, 8) && it.is_handles(at + 88, 1, HandleType::ImageView) && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1) && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::Buffer); it.translate_handles(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoEncodeInfoKHR {
+unsafe impl InPlaceImage for VideoEncodeInfoKHR {
     const SIZE: usize = 128;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 108, 4) && it.is_zero(at + 124, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_zero(at + 56, 8) && it.is_handles(at + 88, 1, HandleType::ImageView) && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1) && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 108, 4) && it.is_zero(at + 124, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_zero(at + 56, 8) && it.is_handles(at + 88, 1, HandleType::ImageView) && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1) && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 24, 1, HandleType::Buffer); it.translate_handles(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoEndCodingInfoKHR {
+unsafe impl InPlaceImage for VideoEndCodingInfoKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoPictureResourceInfoKHR {
+unsafe impl InPlaceImage for VideoPictureResourceInfoKHR {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 40, 1, HandleType::ImageView) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 40, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::ImageView); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 40, 1, HandleType::ImageView); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for VideoReferenceSlotInfoKHR {
+unsafe impl InPlaceImage for VideoReferenceSlotInfoKHR {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<VideoPictureResourceInfoKHR>(at + 24, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<VideoPictureResourceInfoKHR>(at + 24, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<VideoPictureResourceInfoKHR>(at + 24, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.images::<VideoPictureResourceInfoKHR>(at + 24, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for Viewport {
+unsafe impl InPlaceImage for Viewport {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ViewportSwizzleNV {
+unsafe impl InPlaceImage for ViewportSwizzleNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ViewportWScalingNV {
+unsafe impl InPlaceImage for ViewportWScalingNV {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for WriteDescriptorSet {
+unsafe impl InPlaceImage for WriteDescriptorSet {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorSet) && it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)) && it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)) && it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorSet) && it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)) && it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)) && it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorSet); it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)); it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)); it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 16, 1, HandleType::DescriptorSet); it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)); it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)); it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for BeginCommandBufferParams {
+unsafe impl InPlaceImage for BeginCommandBufferParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CommandBufferBeginInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CommandBufferBeginInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CommandBufferBeginInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CommandBufferBeginInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginConditionalRendering2EXTParams {
+unsafe impl InPlaceImage for CmdBeginConditionalRendering2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginConditionalRenderingEXTParams {
+unsafe impl InPlaceImage for CmdBeginConditionalRenderingEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginCustomResolveEXTParams {
+unsafe impl InPlaceImage for CmdBeginCustomResolveEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BeginCustomResolveInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BeginCustomResolveInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BeginCustomResolveInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BeginCustomResolveInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginDebugUtilsLabelEXTParams {
+unsafe impl InPlaceImage for CmdBeginDebugUtilsLabelEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugUtilsLabelEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugUtilsLabelEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginGpaSessionAMDParams {
+unsafe impl InPlaceImage for CmdBeginGpaSessionAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginPerTileExecutionQCOMParams {
+unsafe impl InPlaceImage for CmdBeginPerTileExecutionQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerTileBeginInfoQCOM>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerTileBeginInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileBeginInfoQCOM>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileBeginInfoQCOM>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginQueryParams {
+unsafe impl InPlaceImage for CmdBeginQueryParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginQueryIndexedEXTParams {
+unsafe impl InPlaceImage for CmdBeginQueryIndexedEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginRenderPassParams {
+unsafe impl InPlaceImage for CmdBeginRenderPassParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderPassBeginInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderPassBeginInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginRenderPass2Params {
+unsafe impl InPlaceImage for CmdBeginRenderPass2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderPassBeginInfo>(at + 8, 1) && it.images::<SubpassBeginInfo>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderPassBeginInfo>(at + 8, 1) && it.images::<SubpassBeginInfo>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); it.images::<SubpassBeginInfo>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); it.images::<SubpassBeginInfo>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginRenderingParams {
+unsafe impl InPlaceImage for CmdBeginRenderingParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginShaderInstrumentationARMParams {
+unsafe impl InPlaceImage for CmdBeginShaderInstrumentationARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ShaderInstrumentationARM) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ShaderInstrumentationARM) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ShaderInstrumentationARM); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::ShaderInstrumentationARM); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginTransformFeedback2EXTParams {
+unsafe impl InPlaceImage for CmdBeginTransformFeedback2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginTransformFeedbackEXTParams {
+unsafe impl InPlaceImage for CmdBeginTransformFeedbackEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBeginVideoCodingKHRParams {
+unsafe impl InPlaceImage for CmdBeginVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoBeginCodingInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoBeginCodingInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoBeginCodingInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoBeginCodingInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
+unsafe impl InPlaceImage for CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
+unsafe impl InPlaceImage for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::PipelineLayout); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindDescriptorBuffersEXTParams {
+unsafe impl InPlaceImage for CmdBindDescriptorBuffersEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindDescriptorSetsParams {
+unsafe impl InPlaceImage for CmdBindDescriptorSetsParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet) && it.values(at + 48, it.number::<4>(at + 40), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet) && it.values(at + 48, it.number::<4>(at + 40), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet); it.pointer(at + 48); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::PipelineLayout); it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet); it.pointer(at + 48); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindDescriptorSets2Params {
+unsafe impl InPlaceImage for CmdBindDescriptorSets2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindDescriptorSetsInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindDescriptorSetsInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorSetsInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorSetsInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindIndexBufferParams {
+unsafe impl InPlaceImage for CmdBindIndexBufferParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindIndexBuffer2Params {
+unsafe impl InPlaceImage for CmdBindIndexBuffer2Params {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindIndexBuffer3KHRParams {
+unsafe impl InPlaceImage for CmdBindIndexBuffer3KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindInvocationMaskHUAWEIParams {
+unsafe impl InPlaceImage for CmdBindInvocationMaskHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ImageView) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ImageView); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::ImageView); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindPipelineParams {
+unsafe impl InPlaceImage for CmdBindPipelineParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::Pipeline); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindPipelineShaderGroupNVParams {
+unsafe impl InPlaceImage for CmdBindPipelineShaderGroupNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::Pipeline); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindResourceHeapEXTParams {
+unsafe impl InPlaceImage for CmdBindResourceHeapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindHeapInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindHeapInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindSamplerHeapEXTParams {
+unsafe impl InPlaceImage for CmdBindSamplerHeapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindHeapInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindHeapInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindShadersEXTParams {
+unsafe impl InPlaceImage for CmdBindShadersEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) && it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) && it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindShadingRateImageNVParams {
+unsafe impl InPlaceImage for CmdBindShadingRateImageNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ImageView) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ImageView); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::ImageView); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindTileMemoryQCOMParams {
+unsafe impl InPlaceImage for CmdBindTileMemoryQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<TileMemoryBindInfoQCOM>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<TileMemoryBindInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<TileMemoryBindInfoQCOM>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<TileMemoryBindInfoQCOM>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindTransformFeedbackBuffers2EXTParams {
+unsafe impl InPlaceImage for CmdBindTransformFeedbackBuffers2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindTransformFeedbackBuffersEXTParams {
+unsafe impl InPlaceImage for CmdBindTransformFeedbackBuffersEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) && it.values(at + 32, it.number::<4>(at + 12), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) && it.values(at + 32, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindVertexBuffersParams {
+unsafe impl InPlaceImage for CmdBindVertexBuffersParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindVertexBuffers2Params {
+unsafe impl InPlaceImage for CmdBindVertexBuffers2Params {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) && it.values(at + 32, it.number::<4>(at + 12), 8) && it.values(at + 40, it.number::<4>(at + 12), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) && it.values(at + 32, it.number::<4>(at + 12), 8) && it.values(at + 40, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBindVertexBuffers3KHRParams {
+unsafe impl InPlaceImage for CmdBindVertexBuffers3KHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBlitImageParams {
+unsafe impl InPlaceImage for CmdBlitImageParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Image); it.translate_handles(at + 24, 1, HandleType::Image); it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBlitImage2Params {
+unsafe impl InPlaceImage for CmdBlitImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BlitImageInfo2>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BlitImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BlitImageInfo2>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BlitImageInfo2>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBuildAccelerationStructureNVParams {
+unsafe impl InPlaceImage for CmdBuildAccelerationStructureNVParams {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<AccelerationStructureInfoNV>(at + 8, 1) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 40, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 48, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 56, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<AccelerationStructureInfoNV>(at + 8, 1) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 40, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 48, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 56, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<AccelerationStructureInfoNV>(at + 8, 1); it.here(at + 16, 1, HandleType::Buffer); it.here(at + 40, 1, HandleType::AccelerationStructureNV); it.here(at + 48, 1, HandleType::AccelerationStructureNV); it.here(at + 56, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<AccelerationStructureInfoNV>(at + 8, 1); it.translate_handles(at + 16, 1, HandleType::Buffer); it.translate_handles(at + 40, 1, HandleType::AccelerationStructureNV); it.translate_handles(at + 48, 1, HandleType::AccelerationStructureNV); it.translate_handles(at + 56, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdBuildPartitionedAccelerationStructuresNVParams {
+unsafe impl InPlaceImage for CmdBuildPartitionedAccelerationStructuresNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdClearAttachmentsParams {
+unsafe impl InPlaceImage for CmdClearAttachmentsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)) && it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)) && it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)); it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)); it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdClearColorImageParams {
+unsafe impl InPlaceImage for CmdClearColorImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.images::<ClearColorValue>(at + 24, 1) && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.images::<ClearColorValue>(at + 24, 1) && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.images::<ClearColorValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Image); it.images::<ClearColorValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdClearDepthStencilImageParams {
+unsafe impl InPlaceImage for CmdClearDepthStencilImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.images::<ClearDepthStencilValue>(at + 24, 1) && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.images::<ClearDepthStencilValue>(at + 24, 1) && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.images::<ClearDepthStencilValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Image); it.images::<ClearDepthStencilValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdControlVideoCodingKHRParams {
+unsafe impl InPlaceImage for CmdControlVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoCodingControlInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoCodingControlInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoCodingControlInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoCodingControlInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyAccelerationStructureKHRParams {
+unsafe impl InPlaceImage for CmdCopyAccelerationStructureKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyAccelerationStructureNVParams {
+unsafe impl InPlaceImage for CmdCopyAccelerationStructureNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 16, 1, HandleType::AccelerationStructureNV) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 16, 1, HandleType::AccelerationStructureNV) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::AccelerationStructureNV); it.here(at + 16, 1, HandleType::AccelerationStructureNV); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::AccelerationStructureNV); it.translate_handles(at + 16, 1, HandleType::AccelerationStructureNV); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyBufferParams {
+unsafe impl InPlaceImage for CmdCopyBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 16, 1, HandleType::Buffer); it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 16, 1, HandleType::Buffer); it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyBuffer2Params {
+unsafe impl InPlaceImage for CmdCopyBuffer2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyBufferInfo2>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyBufferInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferInfo2>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferInfo2>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyBufferToImageParams {
+unsafe impl InPlaceImage for CmdCopyBufferToImageParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 16, 1, HandleType::Image) && it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 16, 1, HandleType::Image) && it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 16, 1, HandleType::Image); it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 16, 1, HandleType::Image); it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyBufferToImage2Params {
+unsafe impl InPlaceImage for CmdCopyBufferToImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyBufferToImageInfo2>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyBufferToImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferToImageInfo2>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferToImageInfo2>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyGpaSessionResultsAMDParams {
+unsafe impl InPlaceImage for CmdCopyGpaSessionResultsAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyImageParams {
+unsafe impl InPlaceImage for CmdCopyImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Image); it.translate_handles(at + 24, 1, HandleType::Image); it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyImage2Params {
+unsafe impl InPlaceImage for CmdCopyImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyImageInfo2>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageInfo2>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageInfo2>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyImageToBufferParams {
+unsafe impl InPlaceImage for CmdCopyImageToBufferParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Buffer); it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Image); it.translate_handles(at + 24, 1, HandleType::Buffer); it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyImageToBuffer2Params {
+unsafe impl InPlaceImage for CmdCopyImageToBuffer2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyImageToBufferInfo2>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyImageToBufferInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageToBufferInfo2>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageToBufferInfo2>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyImageToMemoryKHRParams {
+unsafe impl InPlaceImage for CmdCopyImageToMemoryKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMemoryIndirectKHRParams {
+unsafe impl InPlaceImage for CmdCopyMemoryIndirectKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMemoryIndirectNVParams {
+unsafe impl InPlaceImage for CmdCopyMemoryIndirectNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMemoryKHRParams {
+unsafe impl InPlaceImage for CmdCopyMemoryKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMemoryToImageIndirectKHRParams {
+unsafe impl InPlaceImage for CmdCopyMemoryToImageIndirectKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMemoryToImageIndirectNVParams {
+unsafe impl InPlaceImage for CmdCopyMemoryToImageIndirectNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 24, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 24, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMemoryToImageKHRParams {
+unsafe impl InPlaceImage for CmdCopyMemoryToImageKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyMicromapEXTParams {
+unsafe impl InPlaceImage for CmdCopyMicromapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMicromapInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMicromapInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMicromapInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMicromapInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyQueryPoolResultsParams {
+unsafe impl InPlaceImage for CmdCopyQueryPoolResultsParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) && it.is_handles(at + 24, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); it.here(at + 24, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); it.translate_handles(at + 24, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyQueryPoolResultsToMemoryKHRParams {
+unsafe impl InPlaceImage for CmdCopyQueryPoolResultsToMemoryKHRParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) && it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) && it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdCopyTensorARMParams {
+unsafe impl InPlaceImage for CmdCopyTensorARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyTensorInfoARM>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyTensorInfoARM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyTensorInfoARM>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyTensorInfoARM>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDebugMarkerBeginEXTParams {
+unsafe impl InPlaceImage for CmdDebugMarkerBeginEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDebugMarkerEndEXTParams {
+unsafe impl InPlaceImage for CmdDebugMarkerEndEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDebugMarkerInsertEXTParams {
+unsafe impl InPlaceImage for CmdDebugMarkerInsertEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDecodeVideoKHRParams {
+unsafe impl InPlaceImage for CmdDecodeVideoKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoDecodeInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoDecodeInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoDecodeInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoDecodeInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDecompressMemoryEXTParams {
+unsafe impl InPlaceImage for CmdDecompressMemoryEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DecompressMemoryInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DecompressMemoryInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDecompressMemoryIndirectCountEXTParams {
+unsafe impl InPlaceImage for CmdDecompressMemoryIndirectCountEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDecompressMemoryIndirectCountNVParams {
+unsafe impl InPlaceImage for CmdDecompressMemoryIndirectCountNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDecompressMemoryNVParams {
+unsafe impl InPlaceImage for CmdDecompressMemoryNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchParams {
+unsafe impl InPlaceImage for CmdDispatchParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchBaseParams {
+unsafe impl InPlaceImage for CmdDispatchBaseParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchDataGraphARMParams {
+unsafe impl InPlaceImage for CmdDispatchDataGraphARMParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::DataGraphPipelineSessionARM) && it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::DataGraphPipelineSessionARM) && it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::DataGraphPipelineSessionARM); it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::DataGraphPipelineSessionARM); it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchGraphIndirectCountAMDXParams {
+unsafe impl InPlaceImage for CmdDispatchGraphIndirectCountAMDXParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchIndirectParams {
+unsafe impl InPlaceImage for CmdDispatchIndirectParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchIndirect2KHRParams {
+unsafe impl InPlaceImage for CmdDispatchIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchIndirect2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchIndirect2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchIndirect2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDispatchTileQCOMParams {
+unsafe impl InPlaceImage for CmdDispatchTileQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchTileInfoQCOM>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchTileInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchTileInfoQCOM>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchTileInfoQCOM>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawParams {
+unsafe impl InPlaceImage for CmdDrawParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawClusterHUAWEIParams {
+unsafe impl InPlaceImage for CmdDrawClusterHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawClusterIndirectHUAWEIParams {
+unsafe impl InPlaceImage for CmdDrawClusterIndirectHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndexedParams {
+unsafe impl InPlaceImage for CmdDrawIndexedParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndexedIndirectParams {
+unsafe impl InPlaceImage for CmdDrawIndexedIndirectParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndexedIndirect2KHRParams {
+unsafe impl InPlaceImage for CmdDrawIndexedIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndexedIndirectCountParams {
+unsafe impl InPlaceImage for CmdDrawIndexedIndirectCountParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndexedIndirectCount2KHRParams {
+unsafe impl InPlaceImage for CmdDrawIndexedIndirectCount2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndirectParams {
+unsafe impl InPlaceImage for CmdDrawIndirectParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndirect2KHRParams {
+unsafe impl InPlaceImage for CmdDrawIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndirectByteCount2EXTParams {
+unsafe impl InPlaceImage for CmdDrawIndirectByteCount2EXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndirectByteCountEXTParams {
+unsafe impl InPlaceImage for CmdDrawIndirectByteCountEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndirectCountParams {
+unsafe impl InPlaceImage for CmdDrawIndirectCountParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawIndirectCount2KHRParams {
+unsafe impl InPlaceImage for CmdDrawIndirectCount2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksEXTParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksIndirect2EXTParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksIndirect2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksIndirectCount2EXTParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksIndirectCount2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksIndirectCountEXTParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksIndirectCountEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksIndirectCountNVParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksIndirectCountNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksIndirectEXTParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksIndirectEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksIndirectNVParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksIndirectNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdDrawMeshTasksNVParams {
+unsafe impl InPlaceImage for CmdDrawMeshTasksNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEncodeVideoKHRParams {
+unsafe impl InPlaceImage for CmdEncodeVideoKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoEncodeInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoEncodeInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEncodeInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEncodeInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndConditionalRenderingEXTParams {
+unsafe impl InPlaceImage for CmdEndConditionalRenderingEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndDebugUtilsLabelEXTParams {
+unsafe impl InPlaceImage for CmdEndDebugUtilsLabelEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndGpaSampleAMDParams {
+unsafe impl InPlaceImage for CmdEndGpaSampleAMDParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndGpaSessionAMDParams {
+unsafe impl InPlaceImage for CmdEndGpaSessionAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndPerTileExecutionQCOMParams {
+unsafe impl InPlaceImage for CmdEndPerTileExecutionQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerTileEndInfoQCOM>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerTileEndInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileEndInfoQCOM>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileEndInfoQCOM>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndQueryParams {
+unsafe impl InPlaceImage for CmdEndQueryParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndQueryIndexedEXTParams {
+unsafe impl InPlaceImage for CmdEndQueryIndexedEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndRenderPassParams {
+unsafe impl InPlaceImage for CmdEndRenderPassParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndRenderPass2Params {
+unsafe impl InPlaceImage for CmdEndRenderPass2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SubpassEndInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SubpassEndInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassEndInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassEndInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndRenderingParams {
+unsafe impl InPlaceImage for CmdEndRenderingParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndRendering2KHRParams {
+unsafe impl InPlaceImage for CmdEndRendering2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingEndInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingEndInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingEndInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingEndInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndShaderInstrumentationARMParams {
+unsafe impl InPlaceImage for CmdEndShaderInstrumentationARMParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndTransformFeedback2EXTParams {
+unsafe impl InPlaceImage for CmdEndTransformFeedback2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndTransformFeedbackEXTParams {
+unsafe impl InPlaceImage for CmdEndTransformFeedbackEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdEndVideoCodingKHRParams {
+unsafe impl InPlaceImage for CmdEndVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoEndCodingInfoKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoEndCodingInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEndCodingInfoKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEndCodingInfoKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdExecuteCommandsParams {
+unsafe impl InPlaceImage for CmdExecuteCommandsParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdExecuteGeneratedCommandsEXTParams {
+unsafe impl InPlaceImage for CmdExecuteGeneratedCommandsEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoEXT>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoEXT>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdExecuteGeneratedCommandsNVParams {
+unsafe impl InPlaceImage for CmdExecuteGeneratedCommandsNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoNV>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoNV>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdFillBufferParams {
+unsafe impl InPlaceImage for CmdFillBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdFillMemoryKHRParams {
+unsafe impl InPlaceImage for CmdFillMemoryKHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DeviceAddressRangeKHR>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DeviceAddressRangeKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdInitializeGraphScratchMemoryAMDXParams {
+unsafe impl InPlaceImage for CmdInitializeGraphScratchMemoryAMDXParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Pipeline) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Pipeline); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Pipeline); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdInsertDebugUtilsLabelEXTParams {
+unsafe impl InPlaceImage for CmdInsertDebugUtilsLabelEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugUtilsLabelEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugUtilsLabelEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdNextSubpassParams {
+unsafe impl InPlaceImage for CmdNextSubpassParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdNextSubpass2Params {
+unsafe impl InPlaceImage for CmdNextSubpass2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SubpassBeginInfo>(at + 8, 1) && it.images::<SubpassEndInfo>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SubpassBeginInfo>(at + 8, 1) && it.images::<SubpassEndInfo>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassBeginInfo>(at + 8, 1); it.images::<SubpassEndInfo>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassBeginInfo>(at + 8, 1); it.images::<SubpassEndInfo>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdOpticalFlowExecuteNVParams {
+unsafe impl InPlaceImage for CmdOpticalFlowExecuteNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::OpticalFlowSessionNV) && it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::OpticalFlowSessionNV) && it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::OpticalFlowSessionNV); it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::OpticalFlowSessionNV); it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPipelineBarrierParams {
+unsafe impl InPlaceImage for CmdPipelineBarrierParams {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)) && it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)) && it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)) && it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)) && it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPipelineBarrier2Params {
+unsafe impl InPlaceImage for CmdPipelineBarrier2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DependencyInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DependencyInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DependencyInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DependencyInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPreprocessGeneratedCommandsEXTParams {
+unsafe impl InPlaceImage for CmdPreprocessGeneratedCommandsEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoEXT>(at + 8, 1) && it.is_handles(at + 16, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoEXT>(at + 8, 1) && it.is_handles(at + 16, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 8, 1); it.here(at + 16, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 8, 1); it.translate_handles(at + 16, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPreprocessGeneratedCommandsNVParams {
+unsafe impl InPlaceImage for CmdPreprocessGeneratedCommandsNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoNV>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoNV>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPushConstantsParams {
+unsafe impl InPlaceImage for CmdPushConstantsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::PipelineLayout) && it.values(at + 32, it.number::<4>(at + 24), 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::PipelineLayout) && it.values(at + 32, it.number::<4>(at + 24), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::PipelineLayout); it.pointer(at + 32); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::PipelineLayout); it.pointer(at + 32); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPushConstants2Params {
+unsafe impl InPlaceImage for CmdPushConstants2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushConstantsInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushConstantsInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushConstantsInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PushConstantsInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPushDataEXTParams {
+unsafe impl InPlaceImage for CmdPushDataEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDataInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDataInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDataInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDataInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPushDescriptorSetParams {
+unsafe impl InPlaceImage for CmdPushDescriptorSetParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPushDescriptorSet2Params {
+unsafe impl InPlaceImage for CmdPushDescriptorSet2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDescriptorSetInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDescriptorSetInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdPushDescriptorSetWithTemplate2Params {
+unsafe impl InPlaceImage for CmdPushDescriptorSetWithTemplate2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdResetEventParams {
+unsafe impl InPlaceImage for CmdResetEventParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Event); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdResetEvent2Params {
+unsafe impl InPlaceImage for CmdResetEvent2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Event); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdResetQueryPoolParams {
+unsafe impl InPlaceImage for CmdResetQueryPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdResolveImageParams {
+unsafe impl InPlaceImage for CmdResolveImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Image); it.translate_handles(at + 24, 1, HandleType::Image); it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdResolveImage2Params {
+unsafe impl InPlaceImage for CmdResolveImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ResolveImageInfo2>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ResolveImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ResolveImageInfo2>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ResolveImageInfo2>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetAlphaToCoverageEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetAlphaToCoverageEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetAlphaToOneEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetAlphaToOneEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetAttachmentFeedbackLoopEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetBlendConstantsParams {
+unsafe impl InPlaceImage for CmdSetBlendConstantsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 8, 4, 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 8, 4, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 8); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 8); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoarseSampleOrderNVParams {
+unsafe impl InPlaceImage for CmdSetCoarseSampleOrderNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetColorBlendAdvancedEXTParams {
+unsafe impl InPlaceImage for CmdSetColorBlendAdvancedEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetColorBlendEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetColorBlendEnableEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetColorBlendEquationEXTParams {
+unsafe impl InPlaceImage for CmdSetColorBlendEquationEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetColorWriteEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetColorWriteEnableEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetColorWriteMaskEXTParams {
+unsafe impl InPlaceImage for CmdSetColorWriteMaskEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetComputeOccupancyPriorityNVParams {
+unsafe impl InPlaceImage for CmdSetComputeOccupancyPriorityNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetConservativeRasterizationModeEXTParams {
+unsafe impl InPlaceImage for CmdSetConservativeRasterizationModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoverageModulationModeNVParams {
+unsafe impl InPlaceImage for CmdSetCoverageModulationModeNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoverageModulationTableEnableNVParams {
+unsafe impl InPlaceImage for CmdSetCoverageModulationTableEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoverageModulationTableNVParams {
+unsafe impl InPlaceImage for CmdSetCoverageModulationTableNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoverageReductionModeNVParams {
+unsafe impl InPlaceImage for CmdSetCoverageReductionModeNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoverageToColorEnableNVParams {
+unsafe impl InPlaceImage for CmdSetCoverageToColorEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCoverageToColorLocationNVParams {
+unsafe impl InPlaceImage for CmdSetCoverageToColorLocationNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetCullModeParams {
+unsafe impl InPlaceImage for CmdSetCullModeParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthBiasParams {
+unsafe impl InPlaceImage for CmdSetDepthBiasParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthBias2EXTParams {
+unsafe impl InPlaceImage for CmdSetDepthBias2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DepthBiasInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DepthBiasInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthBiasInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthBiasInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthBiasEnableParams {
+unsafe impl InPlaceImage for CmdSetDepthBiasEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthBoundsParams {
+unsafe impl InPlaceImage for CmdSetDepthBoundsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthBoundsTestEnableParams {
+unsafe impl InPlaceImage for CmdSetDepthBoundsTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthClampEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetDepthClampEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthClampRangeEXTParams {
+unsafe impl InPlaceImage for CmdSetDepthClampRangeEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DepthClampRangeEXT>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DepthClampRangeEXT>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthClampRangeEXT>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthClampRangeEXT>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthClipEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetDepthClipEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthClipNegativeOneToOneEXTParams {
+unsafe impl InPlaceImage for CmdSetDepthClipNegativeOneToOneEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthCompareOpParams {
+unsafe impl InPlaceImage for CmdSetDepthCompareOpParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthTestEnableParams {
+unsafe impl InPlaceImage for CmdSetDepthTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDepthWriteEnableParams {
+unsafe impl InPlaceImage for CmdSetDepthWriteEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDescriptorBufferOffsets2EXTParams {
+unsafe impl InPlaceImage for CmdSetDescriptorBufferOffsets2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDescriptorBufferOffsetsEXTParams {
+unsafe impl InPlaceImage for CmdSetDescriptorBufferOffsetsEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.values(at + 32, it.number::<4>(at + 28), 4) && it.values(at + 40, it.number::<4>(at + 28), 8) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.values(at + 32, it.number::<4>(at + 28), 4) && it.values(at + 40, it.number::<4>(at + 28), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 32); it.pointer(at + 40); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDeviceMaskParams {
+unsafe impl InPlaceImage for CmdSetDeviceMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDiscardRectangleEXTParams {
+unsafe impl InPlaceImage for CmdSetDiscardRectangleEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDiscardRectangleEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetDiscardRectangleEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDiscardRectangleModeEXTParams {
+unsafe impl InPlaceImage for CmdSetDiscardRectangleModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetDispatchParametersARMParams {
+unsafe impl InPlaceImage for CmdSetDispatchParametersARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchParametersARM>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchParametersARM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchParametersARM>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchParametersARM>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetEventParams {
+unsafe impl InPlaceImage for CmdSetEventParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Event); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetEvent2Params {
+unsafe impl InPlaceImage for CmdSetEvent2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) && it.images::<DependencyInfo>(at + 16, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) && it.images::<DependencyInfo>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); it.images::<DependencyInfo>(at + 16, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Event); it.images::<DependencyInfo>(at + 16, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetExclusiveScissorEnableNVParams {
+unsafe impl InPlaceImage for CmdSetExclusiveScissorEnableNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetExclusiveScissorNVParams {
+unsafe impl InPlaceImage for CmdSetExclusiveScissorNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
+unsafe impl InPlaceImage for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetFragmentShadingRateEnumNVParams {
+unsafe impl InPlaceImage for CmdSetFragmentShadingRateEnumNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, 2, 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, 2, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetFragmentShadingRateKHRParams {
+unsafe impl InPlaceImage for CmdSetFragmentShadingRateKHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Extent2D>(at + 8, 1) && it.values(at + 16, 2, 4) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Extent2D>(at + 8, 1) && it.values(at + 16, 2, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Extent2D>(at + 8, 1); it.pointer(at + 16); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Extent2D>(at + 8, 1); it.pointer(at + 16); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetFrontFaceParams {
+unsafe impl InPlaceImage for CmdSetFrontFaceParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetLineRasterizationModeEXTParams {
+unsafe impl InPlaceImage for CmdSetLineRasterizationModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetLineStippleParams {
+unsafe impl InPlaceImage for CmdSetLineStippleParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 14, 2) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 14, 2) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetLineStippleEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetLineStippleEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetLineWidthParams {
+unsafe impl InPlaceImage for CmdSetLineWidthParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetLogicOpEXTParams {
+unsafe impl InPlaceImage for CmdSetLogicOpEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetLogicOpEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetLogicOpEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPatchControlPointsEXTParams {
+unsafe impl InPlaceImage for CmdSetPatchControlPointsEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPerformanceMarkerINTELParams {
+unsafe impl InPlaceImage for CmdSetPerformanceMarkerINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPerformanceOverrideINTELParams {
+unsafe impl InPlaceImage for CmdSetPerformanceOverrideINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPerformanceStreamMarkerINTELParams {
+unsafe impl InPlaceImage for CmdSetPerformanceStreamMarkerINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPolygonModeEXTParams {
+unsafe impl InPlaceImage for CmdSetPolygonModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPrimitiveRestartEnableParams {
+unsafe impl InPlaceImage for CmdSetPrimitiveRestartEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPrimitiveRestartIndexEXTParams {
+unsafe impl InPlaceImage for CmdSetPrimitiveRestartIndexEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetPrimitiveTopologyParams {
+unsafe impl InPlaceImage for CmdSetPrimitiveTopologyParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetProvokingVertexModeEXTParams {
+unsafe impl InPlaceImage for CmdSetProvokingVertexModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRasterizationSamplesEXTParams {
+unsafe impl InPlaceImage for CmdSetRasterizationSamplesEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRasterizationStreamEXTParams {
+unsafe impl InPlaceImage for CmdSetRasterizationStreamEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRasterizerDiscardEnableParams {
+unsafe impl InPlaceImage for CmdSetRasterizerDiscardEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRayTracingPipelineStackSizeKHRParams {
+unsafe impl InPlaceImage for CmdSetRayTracingPipelineStackSizeKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRenderingAttachmentLocationsParams {
+unsafe impl InPlaceImage for CmdSetRenderingAttachmentLocationsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingAttachmentLocationInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingAttachmentLocationInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingAttachmentLocationInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingAttachmentLocationInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRenderingInputAttachmentIndicesParams {
+unsafe impl InPlaceImage for CmdSetRenderingInputAttachmentIndicesParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetRepresentativeFragmentTestEnableNVParams {
+unsafe impl InPlaceImage for CmdSetRepresentativeFragmentTestEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetSampleLocationsEXTParams {
+unsafe impl InPlaceImage for CmdSetSampleLocationsEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SampleLocationsInfoEXT>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SampleLocationsInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SampleLocationsInfoEXT>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<SampleLocationsInfoEXT>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetSampleLocationsEnableEXTParams {
+unsafe impl InPlaceImage for CmdSetSampleLocationsEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetScissorParams {
+unsafe impl InPlaceImage for CmdSetScissorParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetScissorWithCountParams {
+unsafe impl InPlaceImage for CmdSetScissorWithCountParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetShadingRateImageEnableNVParams {
+unsafe impl InPlaceImage for CmdSetShadingRateImageEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetStencilCompareMaskParams {
+unsafe impl InPlaceImage for CmdSetStencilCompareMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetStencilOpParams {
+unsafe impl InPlaceImage for CmdSetStencilOpParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetStencilReferenceParams {
+unsafe impl InPlaceImage for CmdSetStencilReferenceParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetStencilTestEnableParams {
+unsafe impl InPlaceImage for CmdSetStencilTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetStencilWriteMaskParams {
+unsafe impl InPlaceImage for CmdSetStencilWriteMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetTessellationDomainOriginEXTParams {
+unsafe impl InPlaceImage for CmdSetTessellationDomainOriginEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetVertexInputEXTParams {
+unsafe impl InPlaceImage for CmdSetVertexInputEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)) && it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)) && it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)); it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)); it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetViewportParams {
+unsafe impl InPlaceImage for CmdSetViewportParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Viewport>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Viewport>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetViewportShadingRatePaletteNVParams {
+unsafe impl InPlaceImage for CmdSetViewportShadingRatePaletteNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetViewportSwizzleNVParams {
+unsafe impl InPlaceImage for CmdSetViewportSwizzleNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetViewportWScalingEnableNVParams {
+unsafe impl InPlaceImage for CmdSetViewportWScalingEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetViewportWScalingNVParams {
+unsafe impl InPlaceImage for CmdSetViewportWScalingNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSetViewportWithCountParams {
+unsafe impl InPlaceImage for CmdSetViewportWithCountParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Viewport>(at + 16, it.number::<4>(at + 8)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Viewport>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 8)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 8)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdSubpassShadingHUAWEIParams {
+unsafe impl InPlaceImage for CmdSubpassShadingHUAWEIParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdTraceRaysIndirect2KHRParams {
+unsafe impl InPlaceImage for CmdTraceRaysIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdTraceRaysIndirectKHRParams {
+unsafe impl InPlaceImage for CmdTraceRaysIndirectKHRParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdTraceRaysKHRParams {
+unsafe impl InPlaceImage for CmdTraceRaysKHRParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdTraceRaysNVParams {
+unsafe impl InPlaceImage for CmdTraceRaysNVParams {
     const SIZE: usize = 112;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 108, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_handles(at + 48, 1, HandleType::Buffer) && it.is_handles(at + 72, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 108, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_handles(at + 48, 1, HandleType::Buffer) && it.is_handles(at + 72, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); it.here(at + 48, 1, HandleType::Buffer); it.here(at + 72, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.translate_handles(at + 24, 1, HandleType::Buffer); it.translate_handles(at + 48, 1, HandleType::Buffer); it.translate_handles(at + 72, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdUpdateBufferParams {
+unsafe impl InPlaceImage for CmdUpdateBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.values(at + 32, it.number::<8>(at + 24), 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.values(at + 32, it.number::<8>(at + 24), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.pointer(at + 32); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 8, 1, HandleType::Buffer); it.pointer(at + 32); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdUpdateMemoryKHRParams {
+unsafe impl InPlaceImage for CmdUpdateMemoryKHRParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DeviceAddressRangeKHR>(at + 8, 1) && it.values(at + 32, it.number::<8>(at + 24), 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DeviceAddressRangeKHR>(at + 8, 1) && it.values(at + 32, it.number::<8>(at + 24), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); it.pointer(at + 32); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); it.pointer(at + 32); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdUpdatePipelineIndirectBufferNVParams {
+unsafe impl InPlaceImage for CmdUpdatePipelineIndirectBufferNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::Pipeline); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWaitEventsParams {
+unsafe impl InPlaceImage for CmdWaitEventsParams {
     const SIZE: usize = 80;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 68, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event) && it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)) && it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)) && it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 68, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event) && it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)) && it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)) && it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)); it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)); it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWaitEvents2Params {
+unsafe impl InPlaceImage for CmdWaitEvents2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event) && it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event) && it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteAccelerationStructuresPropertiesKHRParams {
+unsafe impl InPlaceImage for CmdWriteAccelerationStructuresPropertiesKHRParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR); it.here(at + 32, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR); it.translate_handles(at + 32, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteAccelerationStructuresPropertiesNVParams {
+unsafe impl InPlaceImage for CmdWriteAccelerationStructuresPropertiesNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV); it.here(at + 32, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV); it.translate_handles(at + 32, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteBufferMarker2AMDParams {
+unsafe impl InPlaceImage for CmdWriteBufferMarker2AMDParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteBufferMarkerAMDParams {
+unsafe impl InPlaceImage for CmdWriteBufferMarkerAMDParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::Buffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteMarkerToMemoryAMDParams {
+unsafe impl InPlaceImage for CmdWriteMarkerToMemoryAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<MemoryMarkerInfoAMD>(at + 8, 1) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<MemoryMarkerInfoAMD>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryMarkerInfoAMD>(at + 8, 1); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryMarkerInfoAMD>(at + 8, 1); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteMicromapsPropertiesEXTParams {
+unsafe impl InPlaceImage for CmdWriteMicromapsPropertiesEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT); it.here(at + 32, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT); it.translate_handles(at + 32, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteTimestampParams {
+unsafe impl InPlaceImage for CmdWriteTimestampParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for CmdWriteTimestamp2Params {
+unsafe impl InPlaceImage for CmdWriteTimestamp2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::QueryPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::QueryPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); it.translate_handles(at + 16, 1, HandleType::QueryPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for EndCommandBufferParams {
+unsafe impl InPlaceImage for EndCommandBufferParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for QueueSubmitParams {
+unsafe impl InPlaceImage for QueueSubmitParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Queue) && it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)) && it.is_handles(at + 24, 1, HandleType::Fence) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Queue) && it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)) && it.is_handles(at + 24, 1, HandleType::Fence) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)); it.here(at + 24, 1, HandleType::Fence); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)); it.translate_handles(at + 24, 1, HandleType::Fence); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for QueueSubmit2Params {
+unsafe impl InPlaceImage for QueueSubmit2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Queue) && it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)) && it.is_handles(at + 24, 1, HandleType::Fence) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Queue) && it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)) && it.is_handles(at + 24, 1, HandleType::Fence) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)); it.here(at + 24, 1, HandleType::Fence); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)); it.translate_handles(at + 24, 1, HandleType::Fence); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ResetCommandBufferParams {
+unsafe impl InPlaceImage for ResetCommandBufferParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ResetCommandPoolParams {
+unsafe impl InPlaceImage for ResetCommandPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::CommandPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::CommandPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::CommandPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Device); it.translate_handles(at + 8, 1, HandleType::CommandPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ResetDescriptorPoolParams {
+unsafe impl InPlaceImage for ResetDescriptorPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::DescriptorPool) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::DescriptorPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::DescriptorPool); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Device); it.translate_handles(at + 8, 1, HandleType::DescriptorPool); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ResetEventParams {
+unsafe impl InPlaceImage for ResetEventParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::Event) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::Event); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Device); it.translate_handles(at + 8, 1, HandleType::Event); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for ResetFencesParams {
+unsafe impl InPlaceImage for ResetFencesParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Device); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for SetEventParams {
+unsafe impl InPlaceImage for SetEventParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::Event) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::Event); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Device); it.translate_handles(at + 8, 1, HandleType::Event); }
 }
 
 // SAFETY: the generator names places of its fields only, and the same for both functions.
-unsafe impl Image for UpdateDescriptorSetsParams {
+unsafe impl InPlaceImage for UpdateDescriptorSetsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8)) && it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24)) }
+    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8)) && it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8)); it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24)); }
+    fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>) { it.translate_handles(at + 0, 1, HandleType::Device); it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8)); it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24)); }
 }
 
 /// How records of a command become C memory where they lie; none where only the walkers know.
-pub fn way<H: Handles + ?Sized>(command: Command) -> Option<Place<H>> {
+pub fn unpacker_for<H: HandleResolver + ?Sized>(command: Command) -> Option<UnpackInPlace<H>> {
     Some(match command {
-        Command::BeginCommandBuffer => whole::<BeginCommandBufferParams, H>,
-        Command::CmdBeginConditionalRendering2EXT => whole::<CmdBeginConditionalRendering2EXTParams, H>,
-        Command::CmdBeginConditionalRenderingEXT => whole::<CmdBeginConditionalRenderingEXTParams, H>,
-        Command::CmdBeginCustomResolveEXT => whole::<CmdBeginCustomResolveEXTParams, H>,
-        Command::CmdBeginDebugUtilsLabelEXT => whole::<CmdBeginDebugUtilsLabelEXTParams, H>,
-        Command::CmdBeginGpaSessionAMD => whole::<CmdBeginGpaSessionAMDParams, H>,
-        Command::CmdBeginPerTileExecutionQCOM => whole::<CmdBeginPerTileExecutionQCOMParams, H>,
-        Command::CmdBeginQuery => whole::<CmdBeginQueryParams, H>,
-        Command::CmdBeginQueryIndexedEXT => whole::<CmdBeginQueryIndexedEXTParams, H>,
-        Command::CmdBeginRenderPass => whole::<CmdBeginRenderPassParams, H>,
-        Command::CmdBeginRenderPass2 => whole::<CmdBeginRenderPass2Params, H>,
-        Command::CmdBeginRendering => whole::<CmdBeginRenderingParams, H>,
-        Command::CmdBeginShaderInstrumentationARM => whole::<CmdBeginShaderInstrumentationARMParams, H>,
-        Command::CmdBeginTransformFeedback2EXT => whole::<CmdBeginTransformFeedback2EXTParams, H>,
-        Command::CmdBeginTransformFeedbackEXT => whole::<CmdBeginTransformFeedbackEXTParams, H>,
-        Command::CmdBeginVideoCodingKHR => whole::<CmdBeginVideoCodingKHRParams, H>,
-        Command::CmdBindDescriptorBufferEmbeddedSamplers2EXT => whole::<CmdBindDescriptorBufferEmbeddedSamplers2EXTParams, H>,
-        Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => whole::<CmdBindDescriptorBufferEmbeddedSamplersEXTParams, H>,
-        Command::CmdBindDescriptorBuffersEXT => whole::<CmdBindDescriptorBuffersEXTParams, H>,
-        Command::CmdBindDescriptorSets => whole::<CmdBindDescriptorSetsParams, H>,
-        Command::CmdBindDescriptorSets2 => whole::<CmdBindDescriptorSets2Params, H>,
-        Command::CmdBindIndexBuffer => whole::<CmdBindIndexBufferParams, H>,
-        Command::CmdBindIndexBuffer2 => whole::<CmdBindIndexBuffer2Params, H>,
-        Command::CmdBindIndexBuffer3KHR => whole::<CmdBindIndexBuffer3KHRParams, H>,
-        Command::CmdBindInvocationMaskHUAWEI => whole::<CmdBindInvocationMaskHUAWEIParams, H>,
-        Command::CmdBindPipeline => whole::<CmdBindPipelineParams, H>,
-        Command::CmdBindPipelineShaderGroupNV => whole::<CmdBindPipelineShaderGroupNVParams, H>,
-        Command::CmdBindResourceHeapEXT => whole::<CmdBindResourceHeapEXTParams, H>,
-        Command::CmdBindSamplerHeapEXT => whole::<CmdBindSamplerHeapEXTParams, H>,
-        Command::CmdBindShadersEXT => whole::<CmdBindShadersEXTParams, H>,
-        Command::CmdBindShadingRateImageNV => whole::<CmdBindShadingRateImageNVParams, H>,
-        Command::CmdBindTileMemoryQCOM => whole::<CmdBindTileMemoryQCOMParams, H>,
-        Command::CmdBindTransformFeedbackBuffers2EXT => whole::<CmdBindTransformFeedbackBuffers2EXTParams, H>,
-        Command::CmdBindTransformFeedbackBuffersEXT => whole::<CmdBindTransformFeedbackBuffersEXTParams, H>,
-        Command::CmdBindVertexBuffers => whole::<CmdBindVertexBuffersParams, H>,
-        Command::CmdBindVertexBuffers2 => whole::<CmdBindVertexBuffers2Params, H>,
-        Command::CmdBindVertexBuffers3KHR => whole::<CmdBindVertexBuffers3KHRParams, H>,
-        Command::CmdBlitImage => whole::<CmdBlitImageParams, H>,
-        Command::CmdBlitImage2 => whole::<CmdBlitImage2Params, H>,
-        Command::CmdBuildAccelerationStructureNV => whole::<CmdBuildAccelerationStructureNVParams, H>,
-        Command::CmdBuildPartitionedAccelerationStructuresNV => whole::<CmdBuildPartitionedAccelerationStructuresNVParams, H>,
-        Command::CmdClearAttachments => whole::<CmdClearAttachmentsParams, H>,
-        Command::CmdClearColorImage => whole::<CmdClearColorImageParams, H>,
-        Command::CmdClearDepthStencilImage => whole::<CmdClearDepthStencilImageParams, H>,
-        Command::CmdControlVideoCodingKHR => whole::<CmdControlVideoCodingKHRParams, H>,
-        Command::CmdCopyAccelerationStructureKHR => whole::<CmdCopyAccelerationStructureKHRParams, H>,
-        Command::CmdCopyAccelerationStructureNV => whole::<CmdCopyAccelerationStructureNVParams, H>,
-        Command::CmdCopyBuffer => whole::<CmdCopyBufferParams, H>,
-        Command::CmdCopyBuffer2 => whole::<CmdCopyBuffer2Params, H>,
-        Command::CmdCopyBufferToImage => whole::<CmdCopyBufferToImageParams, H>,
-        Command::CmdCopyBufferToImage2 => whole::<CmdCopyBufferToImage2Params, H>,
-        Command::CmdCopyGpaSessionResultsAMD => whole::<CmdCopyGpaSessionResultsAMDParams, H>,
-        Command::CmdCopyImage => whole::<CmdCopyImageParams, H>,
-        Command::CmdCopyImage2 => whole::<CmdCopyImage2Params, H>,
-        Command::CmdCopyImageToBuffer => whole::<CmdCopyImageToBufferParams, H>,
-        Command::CmdCopyImageToBuffer2 => whole::<CmdCopyImageToBuffer2Params, H>,
-        Command::CmdCopyImageToMemoryKHR => whole::<CmdCopyImageToMemoryKHRParams, H>,
-        Command::CmdCopyMemoryIndirectKHR => whole::<CmdCopyMemoryIndirectKHRParams, H>,
-        Command::CmdCopyMemoryIndirectNV => whole::<CmdCopyMemoryIndirectNVParams, H>,
-        Command::CmdCopyMemoryKHR => whole::<CmdCopyMemoryKHRParams, H>,
-        Command::CmdCopyMemoryToImageIndirectKHR => whole::<CmdCopyMemoryToImageIndirectKHRParams, H>,
-        Command::CmdCopyMemoryToImageIndirectNV => whole::<CmdCopyMemoryToImageIndirectNVParams, H>,
-        Command::CmdCopyMemoryToImageKHR => whole::<CmdCopyMemoryToImageKHRParams, H>,
-        Command::CmdCopyMicromapEXT => whole::<CmdCopyMicromapEXTParams, H>,
-        Command::CmdCopyQueryPoolResults => whole::<CmdCopyQueryPoolResultsParams, H>,
-        Command::CmdCopyQueryPoolResultsToMemoryKHR => whole::<CmdCopyQueryPoolResultsToMemoryKHRParams, H>,
-        Command::CmdCopyTensorARM => whole::<CmdCopyTensorARMParams, H>,
-        Command::CmdDebugMarkerBeginEXT => whole::<CmdDebugMarkerBeginEXTParams, H>,
-        Command::CmdDebugMarkerEndEXT => whole::<CmdDebugMarkerEndEXTParams, H>,
-        Command::CmdDebugMarkerInsertEXT => whole::<CmdDebugMarkerInsertEXTParams, H>,
-        Command::CmdDecodeVideoKHR => whole::<CmdDecodeVideoKHRParams, H>,
-        Command::CmdDecompressMemoryEXT => whole::<CmdDecompressMemoryEXTParams, H>,
-        Command::CmdDecompressMemoryIndirectCountEXT => whole::<CmdDecompressMemoryIndirectCountEXTParams, H>,
-        Command::CmdDecompressMemoryIndirectCountNV => whole::<CmdDecompressMemoryIndirectCountNVParams, H>,
-        Command::CmdDecompressMemoryNV => whole::<CmdDecompressMemoryNVParams, H>,
-        Command::CmdDispatch => whole::<CmdDispatchParams, H>,
-        Command::CmdDispatchBase => whole::<CmdDispatchBaseParams, H>,
-        Command::CmdDispatchDataGraphARM => whole::<CmdDispatchDataGraphARMParams, H>,
-        Command::CmdDispatchGraphIndirectCountAMDX => whole::<CmdDispatchGraphIndirectCountAMDXParams, H>,
-        Command::CmdDispatchIndirect => whole::<CmdDispatchIndirectParams, H>,
-        Command::CmdDispatchIndirect2KHR => whole::<CmdDispatchIndirect2KHRParams, H>,
-        Command::CmdDispatchTileQCOM => whole::<CmdDispatchTileQCOMParams, H>,
-        Command::CmdDraw => whole::<CmdDrawParams, H>,
-        Command::CmdDrawClusterHUAWEI => whole::<CmdDrawClusterHUAWEIParams, H>,
-        Command::CmdDrawClusterIndirectHUAWEI => whole::<CmdDrawClusterIndirectHUAWEIParams, H>,
-        Command::CmdDrawIndexed => whole::<CmdDrawIndexedParams, H>,
-        Command::CmdDrawIndexedIndirect => whole::<CmdDrawIndexedIndirectParams, H>,
-        Command::CmdDrawIndexedIndirect2KHR => whole::<CmdDrawIndexedIndirect2KHRParams, H>,
-        Command::CmdDrawIndexedIndirectCount => whole::<CmdDrawIndexedIndirectCountParams, H>,
-        Command::CmdDrawIndexedIndirectCount2KHR => whole::<CmdDrawIndexedIndirectCount2KHRParams, H>,
-        Command::CmdDrawIndirect => whole::<CmdDrawIndirectParams, H>,
-        Command::CmdDrawIndirect2KHR => whole::<CmdDrawIndirect2KHRParams, H>,
-        Command::CmdDrawIndirectByteCount2EXT => whole::<CmdDrawIndirectByteCount2EXTParams, H>,
-        Command::CmdDrawIndirectByteCountEXT => whole::<CmdDrawIndirectByteCountEXTParams, H>,
-        Command::CmdDrawIndirectCount => whole::<CmdDrawIndirectCountParams, H>,
-        Command::CmdDrawIndirectCount2KHR => whole::<CmdDrawIndirectCount2KHRParams, H>,
-        Command::CmdDrawMeshTasksEXT => whole::<CmdDrawMeshTasksEXTParams, H>,
-        Command::CmdDrawMeshTasksIndirect2EXT => whole::<CmdDrawMeshTasksIndirect2EXTParams, H>,
-        Command::CmdDrawMeshTasksIndirectCount2EXT => whole::<CmdDrawMeshTasksIndirectCount2EXTParams, H>,
-        Command::CmdDrawMeshTasksIndirectCountEXT => whole::<CmdDrawMeshTasksIndirectCountEXTParams, H>,
-        Command::CmdDrawMeshTasksIndirectCountNV => whole::<CmdDrawMeshTasksIndirectCountNVParams, H>,
-        Command::CmdDrawMeshTasksIndirectEXT => whole::<CmdDrawMeshTasksIndirectEXTParams, H>,
-        Command::CmdDrawMeshTasksIndirectNV => whole::<CmdDrawMeshTasksIndirectNVParams, H>,
-        Command::CmdDrawMeshTasksNV => whole::<CmdDrawMeshTasksNVParams, H>,
-        Command::CmdEncodeVideoKHR => whole::<CmdEncodeVideoKHRParams, H>,
-        Command::CmdEndConditionalRenderingEXT => whole::<CmdEndConditionalRenderingEXTParams, H>,
-        Command::CmdEndDebugUtilsLabelEXT => whole::<CmdEndDebugUtilsLabelEXTParams, H>,
-        Command::CmdEndGpaSampleAMD => whole::<CmdEndGpaSampleAMDParams, H>,
-        Command::CmdEndGpaSessionAMD => whole::<CmdEndGpaSessionAMDParams, H>,
-        Command::CmdEndPerTileExecutionQCOM => whole::<CmdEndPerTileExecutionQCOMParams, H>,
-        Command::CmdEndQuery => whole::<CmdEndQueryParams, H>,
-        Command::CmdEndQueryIndexedEXT => whole::<CmdEndQueryIndexedEXTParams, H>,
-        Command::CmdEndRenderPass => whole::<CmdEndRenderPassParams, H>,
-        Command::CmdEndRenderPass2 => whole::<CmdEndRenderPass2Params, H>,
-        Command::CmdEndRendering => whole::<CmdEndRenderingParams, H>,
-        Command::CmdEndRendering2KHR => whole::<CmdEndRendering2KHRParams, H>,
-        Command::CmdEndShaderInstrumentationARM => whole::<CmdEndShaderInstrumentationARMParams, H>,
-        Command::CmdEndTransformFeedback2EXT => whole::<CmdEndTransformFeedback2EXTParams, H>,
-        Command::CmdEndTransformFeedbackEXT => whole::<CmdEndTransformFeedbackEXTParams, H>,
-        Command::CmdEndVideoCodingKHR => whole::<CmdEndVideoCodingKHRParams, H>,
-        Command::CmdExecuteCommands => whole::<CmdExecuteCommandsParams, H>,
-        Command::CmdExecuteGeneratedCommandsEXT => whole::<CmdExecuteGeneratedCommandsEXTParams, H>,
-        Command::CmdExecuteGeneratedCommandsNV => whole::<CmdExecuteGeneratedCommandsNVParams, H>,
-        Command::CmdFillBuffer => whole::<CmdFillBufferParams, H>,
-        Command::CmdFillMemoryKHR => whole::<CmdFillMemoryKHRParams, H>,
-        Command::CmdInitializeGraphScratchMemoryAMDX => whole::<CmdInitializeGraphScratchMemoryAMDXParams, H>,
-        Command::CmdInsertDebugUtilsLabelEXT => whole::<CmdInsertDebugUtilsLabelEXTParams, H>,
-        Command::CmdNextSubpass => whole::<CmdNextSubpassParams, H>,
-        Command::CmdNextSubpass2 => whole::<CmdNextSubpass2Params, H>,
-        Command::CmdOpticalFlowExecuteNV => whole::<CmdOpticalFlowExecuteNVParams, H>,
-        Command::CmdPipelineBarrier => whole::<CmdPipelineBarrierParams, H>,
-        Command::CmdPipelineBarrier2 => whole::<CmdPipelineBarrier2Params, H>,
-        Command::CmdPreprocessGeneratedCommandsEXT => whole::<CmdPreprocessGeneratedCommandsEXTParams, H>,
-        Command::CmdPreprocessGeneratedCommandsNV => whole::<CmdPreprocessGeneratedCommandsNVParams, H>,
-        Command::CmdPushConstants => whole::<CmdPushConstantsParams, H>,
-        Command::CmdPushConstants2 => whole::<CmdPushConstants2Params, H>,
-        Command::CmdPushDataEXT => whole::<CmdPushDataEXTParams, H>,
-        Command::CmdPushDescriptorSet => whole::<CmdPushDescriptorSetParams, H>,
-        Command::CmdPushDescriptorSet2 => whole::<CmdPushDescriptorSet2Params, H>,
-        Command::CmdPushDescriptorSetWithTemplate2 => whole::<CmdPushDescriptorSetWithTemplate2Params, H>,
-        Command::CmdResetEvent => whole::<CmdResetEventParams, H>,
-        Command::CmdResetEvent2 => whole::<CmdResetEvent2Params, H>,
-        Command::CmdResetQueryPool => whole::<CmdResetQueryPoolParams, H>,
-        Command::CmdResolveImage => whole::<CmdResolveImageParams, H>,
-        Command::CmdResolveImage2 => whole::<CmdResolveImage2Params, H>,
-        Command::CmdSetAlphaToCoverageEnableEXT => whole::<CmdSetAlphaToCoverageEnableEXTParams, H>,
-        Command::CmdSetAlphaToOneEnableEXT => whole::<CmdSetAlphaToOneEnableEXTParams, H>,
-        Command::CmdSetAttachmentFeedbackLoopEnableEXT => whole::<CmdSetAttachmentFeedbackLoopEnableEXTParams, H>,
-        Command::CmdSetBlendConstants => whole::<CmdSetBlendConstantsParams, H>,
-        Command::CmdSetCoarseSampleOrderNV => whole::<CmdSetCoarseSampleOrderNVParams, H>,
-        Command::CmdSetColorBlendAdvancedEXT => whole::<CmdSetColorBlendAdvancedEXTParams, H>,
-        Command::CmdSetColorBlendEnableEXT => whole::<CmdSetColorBlendEnableEXTParams, H>,
-        Command::CmdSetColorBlendEquationEXT => whole::<CmdSetColorBlendEquationEXTParams, H>,
-        Command::CmdSetColorWriteEnableEXT => whole::<CmdSetColorWriteEnableEXTParams, H>,
-        Command::CmdSetColorWriteMaskEXT => whole::<CmdSetColorWriteMaskEXTParams, H>,
-        Command::CmdSetComputeOccupancyPriorityNV => whole::<CmdSetComputeOccupancyPriorityNVParams, H>,
-        Command::CmdSetConservativeRasterizationModeEXT => whole::<CmdSetConservativeRasterizationModeEXTParams, H>,
-        Command::CmdSetCoverageModulationModeNV => whole::<CmdSetCoverageModulationModeNVParams, H>,
-        Command::CmdSetCoverageModulationTableEnableNV => whole::<CmdSetCoverageModulationTableEnableNVParams, H>,
-        Command::CmdSetCoverageModulationTableNV => whole::<CmdSetCoverageModulationTableNVParams, H>,
-        Command::CmdSetCoverageReductionModeNV => whole::<CmdSetCoverageReductionModeNVParams, H>,
-        Command::CmdSetCoverageToColorEnableNV => whole::<CmdSetCoverageToColorEnableNVParams, H>,
-        Command::CmdSetCoverageToColorLocationNV => whole::<CmdSetCoverageToColorLocationNVParams, H>,
-        Command::CmdSetCullMode => whole::<CmdSetCullModeParams, H>,
-        Command::CmdSetDepthBias => whole::<CmdSetDepthBiasParams, H>,
-        Command::CmdSetDepthBias2EXT => whole::<CmdSetDepthBias2EXTParams, H>,
-        Command::CmdSetDepthBiasEnable => whole::<CmdSetDepthBiasEnableParams, H>,
-        Command::CmdSetDepthBounds => whole::<CmdSetDepthBoundsParams, H>,
-        Command::CmdSetDepthBoundsTestEnable => whole::<CmdSetDepthBoundsTestEnableParams, H>,
-        Command::CmdSetDepthClampEnableEXT => whole::<CmdSetDepthClampEnableEXTParams, H>,
-        Command::CmdSetDepthClampRangeEXT => whole::<CmdSetDepthClampRangeEXTParams, H>,
-        Command::CmdSetDepthClipEnableEXT => whole::<CmdSetDepthClipEnableEXTParams, H>,
-        Command::CmdSetDepthClipNegativeOneToOneEXT => whole::<CmdSetDepthClipNegativeOneToOneEXTParams, H>,
-        Command::CmdSetDepthCompareOp => whole::<CmdSetDepthCompareOpParams, H>,
-        Command::CmdSetDepthTestEnable => whole::<CmdSetDepthTestEnableParams, H>,
-        Command::CmdSetDepthWriteEnable => whole::<CmdSetDepthWriteEnableParams, H>,
-        Command::CmdSetDescriptorBufferOffsets2EXT => whole::<CmdSetDescriptorBufferOffsets2EXTParams, H>,
-        Command::CmdSetDescriptorBufferOffsetsEXT => whole::<CmdSetDescriptorBufferOffsetsEXTParams, H>,
-        Command::CmdSetDeviceMask => whole::<CmdSetDeviceMaskParams, H>,
-        Command::CmdSetDiscardRectangleEXT => whole::<CmdSetDiscardRectangleEXTParams, H>,
-        Command::CmdSetDiscardRectangleEnableEXT => whole::<CmdSetDiscardRectangleEnableEXTParams, H>,
-        Command::CmdSetDiscardRectangleModeEXT => whole::<CmdSetDiscardRectangleModeEXTParams, H>,
-        Command::CmdSetDispatchParametersARM => whole::<CmdSetDispatchParametersARMParams, H>,
-        Command::CmdSetEvent => whole::<CmdSetEventParams, H>,
-        Command::CmdSetEvent2 => whole::<CmdSetEvent2Params, H>,
-        Command::CmdSetExclusiveScissorEnableNV => whole::<CmdSetExclusiveScissorEnableNVParams, H>,
-        Command::CmdSetExclusiveScissorNV => whole::<CmdSetExclusiveScissorNVParams, H>,
-        Command::CmdSetExtraPrimitiveOverestimationSizeEXT => whole::<CmdSetExtraPrimitiveOverestimationSizeEXTParams, H>,
-        Command::CmdSetFragmentShadingRateEnumNV => whole::<CmdSetFragmentShadingRateEnumNVParams, H>,
-        Command::CmdSetFragmentShadingRateKHR => whole::<CmdSetFragmentShadingRateKHRParams, H>,
-        Command::CmdSetFrontFace => whole::<CmdSetFrontFaceParams, H>,
-        Command::CmdSetLineRasterizationModeEXT => whole::<CmdSetLineRasterizationModeEXTParams, H>,
-        Command::CmdSetLineStipple => whole::<CmdSetLineStippleParams, H>,
-        Command::CmdSetLineStippleEnableEXT => whole::<CmdSetLineStippleEnableEXTParams, H>,
-        Command::CmdSetLineWidth => whole::<CmdSetLineWidthParams, H>,
-        Command::CmdSetLogicOpEXT => whole::<CmdSetLogicOpEXTParams, H>,
-        Command::CmdSetLogicOpEnableEXT => whole::<CmdSetLogicOpEnableEXTParams, H>,
-        Command::CmdSetPatchControlPointsEXT => whole::<CmdSetPatchControlPointsEXTParams, H>,
-        Command::CmdSetPerformanceMarkerINTEL => whole::<CmdSetPerformanceMarkerINTELParams, H>,
-        Command::CmdSetPerformanceOverrideINTEL => whole::<CmdSetPerformanceOverrideINTELParams, H>,
-        Command::CmdSetPerformanceStreamMarkerINTEL => whole::<CmdSetPerformanceStreamMarkerINTELParams, H>,
-        Command::CmdSetPolygonModeEXT => whole::<CmdSetPolygonModeEXTParams, H>,
-        Command::CmdSetPrimitiveRestartEnable => whole::<CmdSetPrimitiveRestartEnableParams, H>,
-        Command::CmdSetPrimitiveRestartIndexEXT => whole::<CmdSetPrimitiveRestartIndexEXTParams, H>,
-        Command::CmdSetPrimitiveTopology => whole::<CmdSetPrimitiveTopologyParams, H>,
-        Command::CmdSetProvokingVertexModeEXT => whole::<CmdSetProvokingVertexModeEXTParams, H>,
-        Command::CmdSetRasterizationSamplesEXT => whole::<CmdSetRasterizationSamplesEXTParams, H>,
-        Command::CmdSetRasterizationStreamEXT => whole::<CmdSetRasterizationStreamEXTParams, H>,
-        Command::CmdSetRasterizerDiscardEnable => whole::<CmdSetRasterizerDiscardEnableParams, H>,
-        Command::CmdSetRayTracingPipelineStackSizeKHR => whole::<CmdSetRayTracingPipelineStackSizeKHRParams, H>,
-        Command::CmdSetRenderingAttachmentLocations => whole::<CmdSetRenderingAttachmentLocationsParams, H>,
-        Command::CmdSetRenderingInputAttachmentIndices => whole::<CmdSetRenderingInputAttachmentIndicesParams, H>,
-        Command::CmdSetRepresentativeFragmentTestEnableNV => whole::<CmdSetRepresentativeFragmentTestEnableNVParams, H>,
-        Command::CmdSetSampleLocationsEXT => whole::<CmdSetSampleLocationsEXTParams, H>,
-        Command::CmdSetSampleLocationsEnableEXT => whole::<CmdSetSampleLocationsEnableEXTParams, H>,
-        Command::CmdSetScissor => whole::<CmdSetScissorParams, H>,
-        Command::CmdSetScissorWithCount => whole::<CmdSetScissorWithCountParams, H>,
-        Command::CmdSetShadingRateImageEnableNV => whole::<CmdSetShadingRateImageEnableNVParams, H>,
-        Command::CmdSetStencilCompareMask => whole::<CmdSetStencilCompareMaskParams, H>,
-        Command::CmdSetStencilOp => whole::<CmdSetStencilOpParams, H>,
-        Command::CmdSetStencilReference => whole::<CmdSetStencilReferenceParams, H>,
-        Command::CmdSetStencilTestEnable => whole::<CmdSetStencilTestEnableParams, H>,
-        Command::CmdSetStencilWriteMask => whole::<CmdSetStencilWriteMaskParams, H>,
-        Command::CmdSetTessellationDomainOriginEXT => whole::<CmdSetTessellationDomainOriginEXTParams, H>,
-        Command::CmdSetVertexInputEXT => whole::<CmdSetVertexInputEXTParams, H>,
-        Command::CmdSetViewport => whole::<CmdSetViewportParams, H>,
-        Command::CmdSetViewportShadingRatePaletteNV => whole::<CmdSetViewportShadingRatePaletteNVParams, H>,
-        Command::CmdSetViewportSwizzleNV => whole::<CmdSetViewportSwizzleNVParams, H>,
-        Command::CmdSetViewportWScalingEnableNV => whole::<CmdSetViewportWScalingEnableNVParams, H>,
-        Command::CmdSetViewportWScalingNV => whole::<CmdSetViewportWScalingNVParams, H>,
-        Command::CmdSetViewportWithCount => whole::<CmdSetViewportWithCountParams, H>,
-        Command::CmdSubpassShadingHUAWEI => whole::<CmdSubpassShadingHUAWEIParams, H>,
-        Command::CmdTraceRaysIndirect2KHR => whole::<CmdTraceRaysIndirect2KHRParams, H>,
-        Command::CmdTraceRaysIndirectKHR => whole::<CmdTraceRaysIndirectKHRParams, H>,
-        Command::CmdTraceRaysKHR => whole::<CmdTraceRaysKHRParams, H>,
-        Command::CmdTraceRaysNV => whole::<CmdTraceRaysNVParams, H>,
-        Command::CmdUpdateBuffer => whole::<CmdUpdateBufferParams, H>,
-        Command::CmdUpdateMemoryKHR => whole::<CmdUpdateMemoryKHRParams, H>,
-        Command::CmdUpdatePipelineIndirectBufferNV => whole::<CmdUpdatePipelineIndirectBufferNVParams, H>,
-        Command::CmdWaitEvents => whole::<CmdWaitEventsParams, H>,
-        Command::CmdWaitEvents2 => whole::<CmdWaitEvents2Params, H>,
-        Command::CmdWriteAccelerationStructuresPropertiesKHR => whole::<CmdWriteAccelerationStructuresPropertiesKHRParams, H>,
-        Command::CmdWriteAccelerationStructuresPropertiesNV => whole::<CmdWriteAccelerationStructuresPropertiesNVParams, H>,
-        Command::CmdWriteBufferMarker2AMD => whole::<CmdWriteBufferMarker2AMDParams, H>,
-        Command::CmdWriteBufferMarkerAMD => whole::<CmdWriteBufferMarkerAMDParams, H>,
-        Command::CmdWriteMarkerToMemoryAMD => whole::<CmdWriteMarkerToMemoryAMDParams, H>,
-        Command::CmdWriteMicromapsPropertiesEXT => whole::<CmdWriteMicromapsPropertiesEXTParams, H>,
-        Command::CmdWriteTimestamp => whole::<CmdWriteTimestampParams, H>,
-        Command::CmdWriteTimestamp2 => whole::<CmdWriteTimestamp2Params, H>,
-        Command::EndCommandBuffer => whole::<EndCommandBufferParams, H>,
-        Command::QueueSubmit => whole::<QueueSubmitParams, H>,
-        Command::QueueSubmit2 => whole::<QueueSubmit2Params, H>,
-        Command::ResetCommandBuffer => whole::<ResetCommandBufferParams, H>,
-        Command::ResetCommandPool => whole::<ResetCommandPoolParams, H>,
-        Command::ResetDescriptorPool => whole::<ResetDescriptorPoolParams, H>,
-        Command::ResetEvent => whole::<ResetEventParams, H>,
-        Command::ResetFences => whole::<ResetFencesParams, H>,
-        Command::SetEvent => whole::<SetEventParams, H>,
-        Command::UpdateDescriptorSets => whole::<UpdateDescriptorSetsParams, H>,
+        Command::BeginCommandBuffer => unpack_record::<BeginCommandBufferParams, H>,
+        Command::CmdBeginConditionalRendering2EXT => unpack_record::<CmdBeginConditionalRendering2EXTParams, H>,
+        Command::CmdBeginConditionalRenderingEXT => unpack_record::<CmdBeginConditionalRenderingEXTParams, H>,
+        Command::CmdBeginCustomResolveEXT => unpack_record::<CmdBeginCustomResolveEXTParams, H>,
+        Command::CmdBeginDebugUtilsLabelEXT => unpack_record::<CmdBeginDebugUtilsLabelEXTParams, H>,
+        Command::CmdBeginGpaSessionAMD => unpack_record::<CmdBeginGpaSessionAMDParams, H>,
+        Command::CmdBeginPerTileExecutionQCOM => unpack_record::<CmdBeginPerTileExecutionQCOMParams, H>,
+        Command::CmdBeginQuery => unpack_record::<CmdBeginQueryParams, H>,
+        Command::CmdBeginQueryIndexedEXT => unpack_record::<CmdBeginQueryIndexedEXTParams, H>,
+        Command::CmdBeginRenderPass => unpack_record::<CmdBeginRenderPassParams, H>,
+        Command::CmdBeginRenderPass2 => unpack_record::<CmdBeginRenderPass2Params, H>,
+        Command::CmdBeginRendering => unpack_record::<CmdBeginRenderingParams, H>,
+        Command::CmdBeginShaderInstrumentationARM => unpack_record::<CmdBeginShaderInstrumentationARMParams, H>,
+        Command::CmdBeginTransformFeedback2EXT => unpack_record::<CmdBeginTransformFeedback2EXTParams, H>,
+        Command::CmdBeginTransformFeedbackEXT => unpack_record::<CmdBeginTransformFeedbackEXTParams, H>,
+        Command::CmdBeginVideoCodingKHR => unpack_record::<CmdBeginVideoCodingKHRParams, H>,
+        Command::CmdBindDescriptorBufferEmbeddedSamplers2EXT => unpack_record::<CmdBindDescriptorBufferEmbeddedSamplers2EXTParams, H>,
+        Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => unpack_record::<CmdBindDescriptorBufferEmbeddedSamplersEXTParams, H>,
+        Command::CmdBindDescriptorBuffersEXT => unpack_record::<CmdBindDescriptorBuffersEXTParams, H>,
+        Command::CmdBindDescriptorSets => unpack_record::<CmdBindDescriptorSetsParams, H>,
+        Command::CmdBindDescriptorSets2 => unpack_record::<CmdBindDescriptorSets2Params, H>,
+        Command::CmdBindIndexBuffer => unpack_record::<CmdBindIndexBufferParams, H>,
+        Command::CmdBindIndexBuffer2 => unpack_record::<CmdBindIndexBuffer2Params, H>,
+        Command::CmdBindIndexBuffer3KHR => unpack_record::<CmdBindIndexBuffer3KHRParams, H>,
+        Command::CmdBindInvocationMaskHUAWEI => unpack_record::<CmdBindInvocationMaskHUAWEIParams, H>,
+        Command::CmdBindPipeline => unpack_record::<CmdBindPipelineParams, H>,
+        Command::CmdBindPipelineShaderGroupNV => unpack_record::<CmdBindPipelineShaderGroupNVParams, H>,
+        Command::CmdBindResourceHeapEXT => unpack_record::<CmdBindResourceHeapEXTParams, H>,
+        Command::CmdBindSamplerHeapEXT => unpack_record::<CmdBindSamplerHeapEXTParams, H>,
+        Command::CmdBindShadersEXT => unpack_record::<CmdBindShadersEXTParams, H>,
+        Command::CmdBindShadingRateImageNV => unpack_record::<CmdBindShadingRateImageNVParams, H>,
+        Command::CmdBindTileMemoryQCOM => unpack_record::<CmdBindTileMemoryQCOMParams, H>,
+        Command::CmdBindTransformFeedbackBuffers2EXT => unpack_record::<CmdBindTransformFeedbackBuffers2EXTParams, H>,
+        Command::CmdBindTransformFeedbackBuffersEXT => unpack_record::<CmdBindTransformFeedbackBuffersEXTParams, H>,
+        Command::CmdBindVertexBuffers => unpack_record::<CmdBindVertexBuffersParams, H>,
+        Command::CmdBindVertexBuffers2 => unpack_record::<CmdBindVertexBuffers2Params, H>,
+        Command::CmdBindVertexBuffers3KHR => unpack_record::<CmdBindVertexBuffers3KHRParams, H>,
+        Command::CmdBlitImage => unpack_record::<CmdBlitImageParams, H>,
+        Command::CmdBlitImage2 => unpack_record::<CmdBlitImage2Params, H>,
+        Command::CmdBuildAccelerationStructureNV => unpack_record::<CmdBuildAccelerationStructureNVParams, H>,
+        Command::CmdBuildPartitionedAccelerationStructuresNV => unpack_record::<CmdBuildPartitionedAccelerationStructuresNVParams, H>,
+        Command::CmdClearAttachments => unpack_record::<CmdClearAttachmentsParams, H>,
+        Command::CmdClearColorImage => unpack_record::<CmdClearColorImageParams, H>,
+        Command::CmdClearDepthStencilImage => unpack_record::<CmdClearDepthStencilImageParams, H>,
+        Command::CmdControlVideoCodingKHR => unpack_record::<CmdControlVideoCodingKHRParams, H>,
+        Command::CmdCopyAccelerationStructureKHR => unpack_record::<CmdCopyAccelerationStructureKHRParams, H>,
+        Command::CmdCopyAccelerationStructureNV => unpack_record::<CmdCopyAccelerationStructureNVParams, H>,
+        Command::CmdCopyBuffer => unpack_record::<CmdCopyBufferParams, H>,
+        Command::CmdCopyBuffer2 => unpack_record::<CmdCopyBuffer2Params, H>,
+        Command::CmdCopyBufferToImage => unpack_record::<CmdCopyBufferToImageParams, H>,
+        Command::CmdCopyBufferToImage2 => unpack_record::<CmdCopyBufferToImage2Params, H>,
+        Command::CmdCopyGpaSessionResultsAMD => unpack_record::<CmdCopyGpaSessionResultsAMDParams, H>,
+        Command::CmdCopyImage => unpack_record::<CmdCopyImageParams, H>,
+        Command::CmdCopyImage2 => unpack_record::<CmdCopyImage2Params, H>,
+        Command::CmdCopyImageToBuffer => unpack_record::<CmdCopyImageToBufferParams, H>,
+        Command::CmdCopyImageToBuffer2 => unpack_record::<CmdCopyImageToBuffer2Params, H>,
+        Command::CmdCopyImageToMemoryKHR => unpack_record::<CmdCopyImageToMemoryKHRParams, H>,
+        Command::CmdCopyMemoryIndirectKHR => unpack_record::<CmdCopyMemoryIndirectKHRParams, H>,
+        Command::CmdCopyMemoryIndirectNV => unpack_record::<CmdCopyMemoryIndirectNVParams, H>,
+        Command::CmdCopyMemoryKHR => unpack_record::<CmdCopyMemoryKHRParams, H>,
+        Command::CmdCopyMemoryToImageIndirectKHR => unpack_record::<CmdCopyMemoryToImageIndirectKHRParams, H>,
+        Command::CmdCopyMemoryToImageIndirectNV => unpack_record::<CmdCopyMemoryToImageIndirectNVParams, H>,
+        Command::CmdCopyMemoryToImageKHR => unpack_record::<CmdCopyMemoryToImageKHRParams, H>,
+        Command::CmdCopyMicromapEXT => unpack_record::<CmdCopyMicromapEXTParams, H>,
+        Command::CmdCopyQueryPoolResults => unpack_record::<CmdCopyQueryPoolResultsParams, H>,
+        Command::CmdCopyQueryPoolResultsToMemoryKHR => unpack_record::<CmdCopyQueryPoolResultsToMemoryKHRParams, H>,
+        Command::CmdCopyTensorARM => unpack_record::<CmdCopyTensorARMParams, H>,
+        Command::CmdDebugMarkerBeginEXT => unpack_record::<CmdDebugMarkerBeginEXTParams, H>,
+        Command::CmdDebugMarkerEndEXT => unpack_record::<CmdDebugMarkerEndEXTParams, H>,
+        Command::CmdDebugMarkerInsertEXT => unpack_record::<CmdDebugMarkerInsertEXTParams, H>,
+        Command::CmdDecodeVideoKHR => unpack_record::<CmdDecodeVideoKHRParams, H>,
+        Command::CmdDecompressMemoryEXT => unpack_record::<CmdDecompressMemoryEXTParams, H>,
+        Command::CmdDecompressMemoryIndirectCountEXT => unpack_record::<CmdDecompressMemoryIndirectCountEXTParams, H>,
+        Command::CmdDecompressMemoryIndirectCountNV => unpack_record::<CmdDecompressMemoryIndirectCountNVParams, H>,
+        Command::CmdDecompressMemoryNV => unpack_record::<CmdDecompressMemoryNVParams, H>,
+        Command::CmdDispatch => unpack_record::<CmdDispatchParams, H>,
+        Command::CmdDispatchBase => unpack_record::<CmdDispatchBaseParams, H>,
+        Command::CmdDispatchDataGraphARM => unpack_record::<CmdDispatchDataGraphARMParams, H>,
+        Command::CmdDispatchGraphIndirectCountAMDX => unpack_record::<CmdDispatchGraphIndirectCountAMDXParams, H>,
+        Command::CmdDispatchIndirect => unpack_record::<CmdDispatchIndirectParams, H>,
+        Command::CmdDispatchIndirect2KHR => unpack_record::<CmdDispatchIndirect2KHRParams, H>,
+        Command::CmdDispatchTileQCOM => unpack_record::<CmdDispatchTileQCOMParams, H>,
+        Command::CmdDraw => unpack_record::<CmdDrawParams, H>,
+        Command::CmdDrawClusterHUAWEI => unpack_record::<CmdDrawClusterHUAWEIParams, H>,
+        Command::CmdDrawClusterIndirectHUAWEI => unpack_record::<CmdDrawClusterIndirectHUAWEIParams, H>,
+        Command::CmdDrawIndexed => unpack_record::<CmdDrawIndexedParams, H>,
+        Command::CmdDrawIndexedIndirect => unpack_record::<CmdDrawIndexedIndirectParams, H>,
+        Command::CmdDrawIndexedIndirect2KHR => unpack_record::<CmdDrawIndexedIndirect2KHRParams, H>,
+        Command::CmdDrawIndexedIndirectCount => unpack_record::<CmdDrawIndexedIndirectCountParams, H>,
+        Command::CmdDrawIndexedIndirectCount2KHR => unpack_record::<CmdDrawIndexedIndirectCount2KHRParams, H>,
+        Command::CmdDrawIndirect => unpack_record::<CmdDrawIndirectParams, H>,
+        Command::CmdDrawIndirect2KHR => unpack_record::<CmdDrawIndirect2KHRParams, H>,
+        Command::CmdDrawIndirectByteCount2EXT => unpack_record::<CmdDrawIndirectByteCount2EXTParams, H>,
+        Command::CmdDrawIndirectByteCountEXT => unpack_record::<CmdDrawIndirectByteCountEXTParams, H>,
+        Command::CmdDrawIndirectCount => unpack_record::<CmdDrawIndirectCountParams, H>,
+        Command::CmdDrawIndirectCount2KHR => unpack_record::<CmdDrawIndirectCount2KHRParams, H>,
+        Command::CmdDrawMeshTasksEXT => unpack_record::<CmdDrawMeshTasksEXTParams, H>,
+        Command::CmdDrawMeshTasksIndirect2EXT => unpack_record::<CmdDrawMeshTasksIndirect2EXTParams, H>,
+        Command::CmdDrawMeshTasksIndirectCount2EXT => unpack_record::<CmdDrawMeshTasksIndirectCount2EXTParams, H>,
+        Command::CmdDrawMeshTasksIndirectCountEXT => unpack_record::<CmdDrawMeshTasksIndirectCountEXTParams, H>,
+        Command::CmdDrawMeshTasksIndirectCountNV => unpack_record::<CmdDrawMeshTasksIndirectCountNVParams, H>,
+        Command::CmdDrawMeshTasksIndirectEXT => unpack_record::<CmdDrawMeshTasksIndirectEXTParams, H>,
+        Command::CmdDrawMeshTasksIndirectNV => unpack_record::<CmdDrawMeshTasksIndirectNVParams, H>,
+        Command::CmdDrawMeshTasksNV => unpack_record::<CmdDrawMeshTasksNVParams, H>,
+        Command::CmdEncodeVideoKHR => unpack_record::<CmdEncodeVideoKHRParams, H>,
+        Command::CmdEndConditionalRenderingEXT => unpack_record::<CmdEndConditionalRenderingEXTParams, H>,
+        Command::CmdEndDebugUtilsLabelEXT => unpack_record::<CmdEndDebugUtilsLabelEXTParams, H>,
+        Command::CmdEndGpaSampleAMD => unpack_record::<CmdEndGpaSampleAMDParams, H>,
+        Command::CmdEndGpaSessionAMD => unpack_record::<CmdEndGpaSessionAMDParams, H>,
+        Command::CmdEndPerTileExecutionQCOM => unpack_record::<CmdEndPerTileExecutionQCOMParams, H>,
+        Command::CmdEndQuery => unpack_record::<CmdEndQueryParams, H>,
+        Command::CmdEndQueryIndexedEXT => unpack_record::<CmdEndQueryIndexedEXTParams, H>,
+        Command::CmdEndRenderPass => unpack_record::<CmdEndRenderPassParams, H>,
+        Command::CmdEndRenderPass2 => unpack_record::<CmdEndRenderPass2Params, H>,
+        Command::CmdEndRendering => unpack_record::<CmdEndRenderingParams, H>,
+        Command::CmdEndRendering2KHR => unpack_record::<CmdEndRendering2KHRParams, H>,
+        Command::CmdEndShaderInstrumentationARM => unpack_record::<CmdEndShaderInstrumentationARMParams, H>,
+        Command::CmdEndTransformFeedback2EXT => unpack_record::<CmdEndTransformFeedback2EXTParams, H>,
+        Command::CmdEndTransformFeedbackEXT => unpack_record::<CmdEndTransformFeedbackEXTParams, H>,
+        Command::CmdEndVideoCodingKHR => unpack_record::<CmdEndVideoCodingKHRParams, H>,
+        Command::CmdExecuteCommands => unpack_record::<CmdExecuteCommandsParams, H>,
+        Command::CmdExecuteGeneratedCommandsEXT => unpack_record::<CmdExecuteGeneratedCommandsEXTParams, H>,
+        Command::CmdExecuteGeneratedCommandsNV => unpack_record::<CmdExecuteGeneratedCommandsNVParams, H>,
+        Command::CmdFillBuffer => unpack_record::<CmdFillBufferParams, H>,
+        Command::CmdFillMemoryKHR => unpack_record::<CmdFillMemoryKHRParams, H>,
+        Command::CmdInitializeGraphScratchMemoryAMDX => unpack_record::<CmdInitializeGraphScratchMemoryAMDXParams, H>,
+        Command::CmdInsertDebugUtilsLabelEXT => unpack_record::<CmdInsertDebugUtilsLabelEXTParams, H>,
+        Command::CmdNextSubpass => unpack_record::<CmdNextSubpassParams, H>,
+        Command::CmdNextSubpass2 => unpack_record::<CmdNextSubpass2Params, H>,
+        Command::CmdOpticalFlowExecuteNV => unpack_record::<CmdOpticalFlowExecuteNVParams, H>,
+        Command::CmdPipelineBarrier => unpack_record::<CmdPipelineBarrierParams, H>,
+        Command::CmdPipelineBarrier2 => unpack_record::<CmdPipelineBarrier2Params, H>,
+        Command::CmdPreprocessGeneratedCommandsEXT => unpack_record::<CmdPreprocessGeneratedCommandsEXTParams, H>,
+        Command::CmdPreprocessGeneratedCommandsNV => unpack_record::<CmdPreprocessGeneratedCommandsNVParams, H>,
+        Command::CmdPushConstants => unpack_record::<CmdPushConstantsParams, H>,
+        Command::CmdPushConstants2 => unpack_record::<CmdPushConstants2Params, H>,
+        Command::CmdPushDataEXT => unpack_record::<CmdPushDataEXTParams, H>,
+        Command::CmdPushDescriptorSet => unpack_record::<CmdPushDescriptorSetParams, H>,
+        Command::CmdPushDescriptorSet2 => unpack_record::<CmdPushDescriptorSet2Params, H>,
+        Command::CmdPushDescriptorSetWithTemplate2 => unpack_record::<CmdPushDescriptorSetWithTemplate2Params, H>,
+        Command::CmdResetEvent => unpack_record::<CmdResetEventParams, H>,
+        Command::CmdResetEvent2 => unpack_record::<CmdResetEvent2Params, H>,
+        Command::CmdResetQueryPool => unpack_record::<CmdResetQueryPoolParams, H>,
+        Command::CmdResolveImage => unpack_record::<CmdResolveImageParams, H>,
+        Command::CmdResolveImage2 => unpack_record::<CmdResolveImage2Params, H>,
+        Command::CmdSetAlphaToCoverageEnableEXT => unpack_record::<CmdSetAlphaToCoverageEnableEXTParams, H>,
+        Command::CmdSetAlphaToOneEnableEXT => unpack_record::<CmdSetAlphaToOneEnableEXTParams, H>,
+        Command::CmdSetAttachmentFeedbackLoopEnableEXT => unpack_record::<CmdSetAttachmentFeedbackLoopEnableEXTParams, H>,
+        Command::CmdSetBlendConstants => unpack_record::<CmdSetBlendConstantsParams, H>,
+        Command::CmdSetCoarseSampleOrderNV => unpack_record::<CmdSetCoarseSampleOrderNVParams, H>,
+        Command::CmdSetColorBlendAdvancedEXT => unpack_record::<CmdSetColorBlendAdvancedEXTParams, H>,
+        Command::CmdSetColorBlendEnableEXT => unpack_record::<CmdSetColorBlendEnableEXTParams, H>,
+        Command::CmdSetColorBlendEquationEXT => unpack_record::<CmdSetColorBlendEquationEXTParams, H>,
+        Command::CmdSetColorWriteEnableEXT => unpack_record::<CmdSetColorWriteEnableEXTParams, H>,
+        Command::CmdSetColorWriteMaskEXT => unpack_record::<CmdSetColorWriteMaskEXTParams, H>,
+        Command::CmdSetComputeOccupancyPriorityNV => unpack_record::<CmdSetComputeOccupancyPriorityNVParams, H>,
+        Command::CmdSetConservativeRasterizationModeEXT => unpack_record::<CmdSetConservativeRasterizationModeEXTParams, H>,
+        Command::CmdSetCoverageModulationModeNV => unpack_record::<CmdSetCoverageModulationModeNVParams, H>,
+        Command::CmdSetCoverageModulationTableEnableNV => unpack_record::<CmdSetCoverageModulationTableEnableNVParams, H>,
+        Command::CmdSetCoverageModulationTableNV => unpack_record::<CmdSetCoverageModulationTableNVParams, H>,
+        Command::CmdSetCoverageReductionModeNV => unpack_record::<CmdSetCoverageReductionModeNVParams, H>,
+        Command::CmdSetCoverageToColorEnableNV => unpack_record::<CmdSetCoverageToColorEnableNVParams, H>,
+        Command::CmdSetCoverageToColorLocationNV => unpack_record::<CmdSetCoverageToColorLocationNVParams, H>,
+        Command::CmdSetCullMode => unpack_record::<CmdSetCullModeParams, H>,
+        Command::CmdSetDepthBias => unpack_record::<CmdSetDepthBiasParams, H>,
+        Command::CmdSetDepthBias2EXT => unpack_record::<CmdSetDepthBias2EXTParams, H>,
+        Command::CmdSetDepthBiasEnable => unpack_record::<CmdSetDepthBiasEnableParams, H>,
+        Command::CmdSetDepthBounds => unpack_record::<CmdSetDepthBoundsParams, H>,
+        Command::CmdSetDepthBoundsTestEnable => unpack_record::<CmdSetDepthBoundsTestEnableParams, H>,
+        Command::CmdSetDepthClampEnableEXT => unpack_record::<CmdSetDepthClampEnableEXTParams, H>,
+        Command::CmdSetDepthClampRangeEXT => unpack_record::<CmdSetDepthClampRangeEXTParams, H>,
+        Command::CmdSetDepthClipEnableEXT => unpack_record::<CmdSetDepthClipEnableEXTParams, H>,
+        Command::CmdSetDepthClipNegativeOneToOneEXT => unpack_record::<CmdSetDepthClipNegativeOneToOneEXTParams, H>,
+        Command::CmdSetDepthCompareOp => unpack_record::<CmdSetDepthCompareOpParams, H>,
+        Command::CmdSetDepthTestEnable => unpack_record::<CmdSetDepthTestEnableParams, H>,
+        Command::CmdSetDepthWriteEnable => unpack_record::<CmdSetDepthWriteEnableParams, H>,
+        Command::CmdSetDescriptorBufferOffsets2EXT => unpack_record::<CmdSetDescriptorBufferOffsets2EXTParams, H>,
+        Command::CmdSetDescriptorBufferOffsetsEXT => unpack_record::<CmdSetDescriptorBufferOffsetsEXTParams, H>,
+        Command::CmdSetDeviceMask => unpack_record::<CmdSetDeviceMaskParams, H>,
+        Command::CmdSetDiscardRectangleEXT => unpack_record::<CmdSetDiscardRectangleEXTParams, H>,
+        Command::CmdSetDiscardRectangleEnableEXT => unpack_record::<CmdSetDiscardRectangleEnableEXTParams, H>,
+        Command::CmdSetDiscardRectangleModeEXT => unpack_record::<CmdSetDiscardRectangleModeEXTParams, H>,
+        Command::CmdSetDispatchParametersARM => unpack_record::<CmdSetDispatchParametersARMParams, H>,
+        Command::CmdSetEvent => unpack_record::<CmdSetEventParams, H>,
+        Command::CmdSetEvent2 => unpack_record::<CmdSetEvent2Params, H>,
+        Command::CmdSetExclusiveScissorEnableNV => unpack_record::<CmdSetExclusiveScissorEnableNVParams, H>,
+        Command::CmdSetExclusiveScissorNV => unpack_record::<CmdSetExclusiveScissorNVParams, H>,
+        Command::CmdSetExtraPrimitiveOverestimationSizeEXT => unpack_record::<CmdSetExtraPrimitiveOverestimationSizeEXTParams, H>,
+        Command::CmdSetFragmentShadingRateEnumNV => unpack_record::<CmdSetFragmentShadingRateEnumNVParams, H>,
+        Command::CmdSetFragmentShadingRateKHR => unpack_record::<CmdSetFragmentShadingRateKHRParams, H>,
+        Command::CmdSetFrontFace => unpack_record::<CmdSetFrontFaceParams, H>,
+        Command::CmdSetLineRasterizationModeEXT => unpack_record::<CmdSetLineRasterizationModeEXTParams, H>,
+        Command::CmdSetLineStipple => unpack_record::<CmdSetLineStippleParams, H>,
+        Command::CmdSetLineStippleEnableEXT => unpack_record::<CmdSetLineStippleEnableEXTParams, H>,
+        Command::CmdSetLineWidth => unpack_record::<CmdSetLineWidthParams, H>,
+        Command::CmdSetLogicOpEXT => unpack_record::<CmdSetLogicOpEXTParams, H>,
+        Command::CmdSetLogicOpEnableEXT => unpack_record::<CmdSetLogicOpEnableEXTParams, H>,
+        Command::CmdSetPatchControlPointsEXT => unpack_record::<CmdSetPatchControlPointsEXTParams, H>,
+        Command::CmdSetPerformanceMarkerINTEL => unpack_record::<CmdSetPerformanceMarkerINTELParams, H>,
+        Command::CmdSetPerformanceOverrideINTEL => unpack_record::<CmdSetPerformanceOverrideINTELParams, H>,
+        Command::CmdSetPerformanceStreamMarkerINTEL => unpack_record::<CmdSetPerformanceStreamMarkerINTELParams, H>,
+        Command::CmdSetPolygonModeEXT => unpack_record::<CmdSetPolygonModeEXTParams, H>,
+        Command::CmdSetPrimitiveRestartEnable => unpack_record::<CmdSetPrimitiveRestartEnableParams, H>,
+        Command::CmdSetPrimitiveRestartIndexEXT => unpack_record::<CmdSetPrimitiveRestartIndexEXTParams, H>,
+        Command::CmdSetPrimitiveTopology => unpack_record::<CmdSetPrimitiveTopologyParams, H>,
+        Command::CmdSetProvokingVertexModeEXT => unpack_record::<CmdSetProvokingVertexModeEXTParams, H>,
+        Command::CmdSetRasterizationSamplesEXT => unpack_record::<CmdSetRasterizationSamplesEXTParams, H>,
+        Command::CmdSetRasterizationStreamEXT => unpack_record::<CmdSetRasterizationStreamEXTParams, H>,
+        Command::CmdSetRasterizerDiscardEnable => unpack_record::<CmdSetRasterizerDiscardEnableParams, H>,
+        Command::CmdSetRayTracingPipelineStackSizeKHR => unpack_record::<CmdSetRayTracingPipelineStackSizeKHRParams, H>,
+        Command::CmdSetRenderingAttachmentLocations => unpack_record::<CmdSetRenderingAttachmentLocationsParams, H>,
+        Command::CmdSetRenderingInputAttachmentIndices => unpack_record::<CmdSetRenderingInputAttachmentIndicesParams, H>,
+        Command::CmdSetRepresentativeFragmentTestEnableNV => unpack_record::<CmdSetRepresentativeFragmentTestEnableNVParams, H>,
+        Command::CmdSetSampleLocationsEXT => unpack_record::<CmdSetSampleLocationsEXTParams, H>,
+        Command::CmdSetSampleLocationsEnableEXT => unpack_record::<CmdSetSampleLocationsEnableEXTParams, H>,
+        Command::CmdSetScissor => unpack_record::<CmdSetScissorParams, H>,
+        Command::CmdSetScissorWithCount => unpack_record::<CmdSetScissorWithCountParams, H>,
+        Command::CmdSetShadingRateImageEnableNV => unpack_record::<CmdSetShadingRateImageEnableNVParams, H>,
+        Command::CmdSetStencilCompareMask => unpack_record::<CmdSetStencilCompareMaskParams, H>,
+        Command::CmdSetStencilOp => unpack_record::<CmdSetStencilOpParams, H>,
+        Command::CmdSetStencilReference => unpack_record::<CmdSetStencilReferenceParams, H>,
+        Command::CmdSetStencilTestEnable => unpack_record::<CmdSetStencilTestEnableParams, H>,
+        Command::CmdSetStencilWriteMask => unpack_record::<CmdSetStencilWriteMaskParams, H>,
+        Command::CmdSetTessellationDomainOriginEXT => unpack_record::<CmdSetTessellationDomainOriginEXTParams, H>,
+        Command::CmdSetVertexInputEXT => unpack_record::<CmdSetVertexInputEXTParams, H>,
+        Command::CmdSetViewport => unpack_record::<CmdSetViewportParams, H>,
+        Command::CmdSetViewportShadingRatePaletteNV => unpack_record::<CmdSetViewportShadingRatePaletteNVParams, H>,
+        Command::CmdSetViewportSwizzleNV => unpack_record::<CmdSetViewportSwizzleNVParams, H>,
+        Command::CmdSetViewportWScalingEnableNV => unpack_record::<CmdSetViewportWScalingEnableNVParams, H>,
+        Command::CmdSetViewportWScalingNV => unpack_record::<CmdSetViewportWScalingNVParams, H>,
+        Command::CmdSetViewportWithCount => unpack_record::<CmdSetViewportWithCountParams, H>,
+        Command::CmdSubpassShadingHUAWEI => unpack_record::<CmdSubpassShadingHUAWEIParams, H>,
+        Command::CmdTraceRaysIndirect2KHR => unpack_record::<CmdTraceRaysIndirect2KHRParams, H>,
+        Command::CmdTraceRaysIndirectKHR => unpack_record::<CmdTraceRaysIndirectKHRParams, H>,
+        Command::CmdTraceRaysKHR => unpack_record::<CmdTraceRaysKHRParams, H>,
+        Command::CmdTraceRaysNV => unpack_record::<CmdTraceRaysNVParams, H>,
+        Command::CmdUpdateBuffer => unpack_record::<CmdUpdateBufferParams, H>,
+        Command::CmdUpdateMemoryKHR => unpack_record::<CmdUpdateMemoryKHRParams, H>,
+        Command::CmdUpdatePipelineIndirectBufferNV => unpack_record::<CmdUpdatePipelineIndirectBufferNVParams, H>,
+        Command::CmdWaitEvents => unpack_record::<CmdWaitEventsParams, H>,
+        Command::CmdWaitEvents2 => unpack_record::<CmdWaitEvents2Params, H>,
+        Command::CmdWriteAccelerationStructuresPropertiesKHR => unpack_record::<CmdWriteAccelerationStructuresPropertiesKHRParams, H>,
+        Command::CmdWriteAccelerationStructuresPropertiesNV => unpack_record::<CmdWriteAccelerationStructuresPropertiesNVParams, H>,
+        Command::CmdWriteBufferMarker2AMD => unpack_record::<CmdWriteBufferMarker2AMDParams, H>,
+        Command::CmdWriteBufferMarkerAMD => unpack_record::<CmdWriteBufferMarkerAMDParams, H>,
+        Command::CmdWriteMarkerToMemoryAMD => unpack_record::<CmdWriteMarkerToMemoryAMDParams, H>,
+        Command::CmdWriteMicromapsPropertiesEXT => unpack_record::<CmdWriteMicromapsPropertiesEXTParams, H>,
+        Command::CmdWriteTimestamp => unpack_record::<CmdWriteTimestampParams, H>,
+        Command::CmdWriteTimestamp2 => unpack_record::<CmdWriteTimestamp2Params, H>,
+        Command::EndCommandBuffer => unpack_record::<EndCommandBufferParams, H>,
+        Command::QueueSubmit => unpack_record::<QueueSubmitParams, H>,
+        Command::QueueSubmit2 => unpack_record::<QueueSubmit2Params, H>,
+        Command::ResetCommandBuffer => unpack_record::<ResetCommandBufferParams, H>,
+        Command::ResetCommandPool => unpack_record::<ResetCommandPoolParams, H>,
+        Command::ResetDescriptorPool => unpack_record::<ResetDescriptorPoolParams, H>,
+        Command::ResetEvent => unpack_record::<ResetEventParams, H>,
+        Command::ResetFences => unpack_record::<ResetFencesParams, H>,
+        Command::SetEvent => unpack_record::<SetEventParams, H>,
+        Command::UpdateDescriptorSets => unpack_record::<UpdateDescriptorSetsParams, H>,
         _ => return None,
     })
 }

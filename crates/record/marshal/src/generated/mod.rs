@@ -5,23 +5,23 @@ pub(crate) mod in_place;
 use lavascope_abi::desc::Access;
 use lavascope_abi::*;
 
-use crate::pack::Ids;
-use crate::straight::{Block, Lines, Space, array, bytes};
-use crate::stream::Stream;
+use crate::pack::IdResolver;
+use crate::straight::{FastPack, RecordWriter, RecordSpace, array_words, byte_words};
+use crate::stream::RecordBuffer;
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for BufferCopy {
+unsafe impl FastPack for BufferCopy {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for BufferCopy2 {
+unsafe impl FastPack for BufferCopy2 {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -29,7 +29,7 @@ unsafe impl Block for BufferCopy2 {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(_it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkBufferCopy2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -39,18 +39,18 @@ unsafe impl Block for BufferCopy2 {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for BufferImageCopy {
+unsafe impl FastPack for BufferImageCopy {
     const WORDS: usize = 7;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for BufferMemoryBarrier {
+unsafe impl FastPack for BufferMemoryBarrier {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -58,7 +58,7 @@ unsafe impl Block for BufferMemoryBarrier {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkBufferMemoryBarrier` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -69,12 +69,12 @@ unsafe impl Block for BufferMemoryBarrier {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for BufferMemoryBarrier2 {
+unsafe impl FastPack for BufferMemoryBarrier2 {
     const WORDS: usize = 10;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -82,7 +82,7 @@ unsafe impl Block for BufferMemoryBarrier2 {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkBufferMemoryBarrier2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -93,30 +93,30 @@ unsafe impl Block for BufferMemoryBarrier2 {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ClearAttachment {
+unsafe impl FastPack for ClearAttachment {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ClearRect {
+unsafe impl FastPack for ClearRect {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ClearValue {
+unsafe impl FastPack for ClearValue {
     const WORDS: usize = 2;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CommandBufferSubmitInfo {
+unsafe impl FastPack for CommandBufferSubmitInfo {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -124,7 +124,7 @@ unsafe impl Block for CommandBufferSubmitInfo {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkCommandBufferSubmitInfo` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -136,21 +136,21 @@ unsafe impl Block for CommandBufferSubmitInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CopyBufferInfo2 {
+unsafe impl FastPack for CopyBufferInfo2 {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
+        Some(unsafe { array_words(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkCopyBufferInfo2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -165,21 +165,21 @@ unsafe impl Block for CopyBufferInfo2 {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for DependencyInfo {
+unsafe impl FastPack for DependencyInfo {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_memory_barriers, it.memory_barrier_count as usize) }? + unsafe { array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize) }? + unsafe { array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize) }?)
+        Some(unsafe { array_words(it.p_memory_barriers, it.memory_barrier_count as usize) }? + unsafe { array_words(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize) }? + unsafe { array_words(it.p_image_memory_barriers, it.image_memory_barrier_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkDependencyInfo` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -195,24 +195,24 @@ unsafe impl Block for DependencyInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ImageBlit {
+unsafe impl FastPack for ImageBlit {
     const WORDS: usize = 10;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ImageCopy {
+unsafe impl FastPack for ImageCopy {
     const WORDS: usize = 9;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ImageMemoryBarrier {
+unsafe impl FastPack for ImageMemoryBarrier {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -220,7 +220,7 @@ unsafe impl Block for ImageMemoryBarrier {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkImageMemoryBarrier` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -232,12 +232,12 @@ unsafe impl Block for ImageMemoryBarrier {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for ImageMemoryBarrier2 {
+unsafe impl FastPack for ImageMemoryBarrier2 {
     const WORDS: usize = 12;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -245,7 +245,7 @@ unsafe impl Block for ImageMemoryBarrier2 {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkImageMemoryBarrier2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -257,12 +257,12 @@ unsafe impl Block for ImageMemoryBarrier2 {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for MemoryBarrier {
+unsafe impl FastPack for MemoryBarrier {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -270,7 +270,7 @@ unsafe impl Block for MemoryBarrier {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(_it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkMemoryBarrier` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -280,12 +280,12 @@ unsafe impl Block for MemoryBarrier {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for MemoryBarrier2 {
+unsafe impl FastPack for MemoryBarrier2 {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -293,7 +293,7 @@ unsafe impl Block for MemoryBarrier2 {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(_it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkMemoryBarrier2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -303,27 +303,27 @@ unsafe impl Block for MemoryBarrier2 {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for Rect2D {
+unsafe impl FastPack for Rect2D {
     const WORDS: usize = 2;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for RenderPassBeginInfo {
+unsafe impl FastPack for RenderPassBeginInfo {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_clear_values, it.clear_value_count as usize) }?)
+        Some(unsafe { array_words(it.p_clear_values, it.clear_value_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkRenderPassBeginInfo` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -338,12 +338,12 @@ unsafe impl Block for RenderPassBeginInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for RenderingAttachmentInfo {
+unsafe impl FastPack for RenderingAttachmentInfo {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -351,7 +351,7 @@ unsafe impl Block for RenderingAttachmentInfo {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkRenderingAttachmentInfo` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -364,21 +364,21 @@ unsafe impl Block for RenderingAttachmentInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for RenderingInfo {
+unsafe impl FastPack for RenderingInfo {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_color_attachments, it.color_attachment_count as usize) }? + unsafe { array(it.p_depth_attachment, 1) }? + unsafe { array(it.p_stencil_attachment, 1) }?)
+        Some(unsafe { array_words(it.p_color_attachments, it.color_attachment_count as usize) }? + unsafe { array_words(it.p_depth_attachment, 1) }? + unsafe { array_words(it.p_stencil_attachment, 1) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkRenderingInfo` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -392,12 +392,12 @@ unsafe impl Block for RenderingInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for SemaphoreSubmitInfo {
+unsafe impl FastPack for SemaphoreSubmitInfo {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -405,7 +405,7 @@ unsafe impl Block for SemaphoreSubmitInfo {
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkSemaphoreSubmitInfo` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 4, 4);
@@ -417,20 +417,20 @@ unsafe impl Block for SemaphoreSubmitInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for SubmitInfo {
+unsafe impl FastPack for SubmitInfo {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(bytes(it.p_wait_semaphores.0, it.wait_semaphore_count as usize * 8) + bytes(it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4) + bytes(it.p_command_buffers.0, it.command_buffer_count as usize * 8) + bytes(it.p_signal_semaphores.0, it.signal_semaphore_count as usize * 8))
+        Some(byte_words(it.p_wait_semaphores.0, it.wait_semaphore_count as usize * 8) + byte_words(it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4) + byte_words(it.p_command_buffers.0, it.command_buffer_count as usize * 8) + byte_words(it.p_signal_semaphores.0, it.signal_semaphore_count as usize * 8))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkSubmitInfo` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -448,21 +448,21 @@ unsafe impl Block for SubmitInfo {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for SubmitInfo2 {
+unsafe impl FastPack for SubmitInfo2 {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize) }? + unsafe { array(it.p_command_buffer_infos, it.command_buffer_info_count as usize) }? + unsafe { array(it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize) }?)
+        Some(unsafe { array_words(it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize) }? + unsafe { array_words(it.p_command_buffer_infos, it.command_buffer_info_count as usize) }? + unsafe { array_words(it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the `VkSubmitInfo2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -478,18 +478,18 @@ unsafe impl Block for SubmitInfo2 {
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for Viewport {
+unsafe impl FastPack for Viewport {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBeginGpaSessionAMDParams {
+unsafe impl FastPack for CmdBeginGpaSessionAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginGpaSessionAMD` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -504,18 +504,18 @@ unsafe impl Block for CmdBeginGpaSessionAMDParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_begin_gpa_session_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_gpa_session_amd<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBeginGpaSessionAMD` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBeginGpaSessionAMD, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBeginGpaSessionAMD, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBeginQueryParams {
+unsafe impl FastPack for CmdBeginQueryParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginQuery` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -530,18 +530,18 @@ unsafe impl Block for CmdBeginQueryParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_begin_query<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_query<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBeginQuery` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBeginQuery, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBeginQuery, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBeginQueryIndexedEXTParams {
+unsafe impl FastPack for CmdBeginQueryIndexedEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginQueryIndexedEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -557,24 +557,24 @@ unsafe impl Block for CmdBeginQueryIndexedEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_begin_query_indexed_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_query_indexed_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBeginQueryIndexedEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBeginQueryIndexedEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBeginQueryIndexedEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBeginRenderPassParams {
+unsafe impl FastPack for CmdBeginRenderPassParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_render_pass_begin, 1) }?)
+        Some(unsafe { array_words(it.p_render_pass_begin, 1) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginRenderPass` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -591,24 +591,24 @@ unsafe impl Block for CmdBeginRenderPassParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdBeginRenderPass-pRenderPassBegin-parameter.
 #[inline(always)]
-pub unsafe fn cmd_begin_render_pass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_render_pass<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBeginRenderPass-pRenderPassBegin-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdBeginRenderPass, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBeginRenderPass, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBeginRenderingParams {
+unsafe impl FastPack for CmdBeginRenderingParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_rendering_info, 1) }?)
+        Some(unsafe { array_words(it.p_rendering_info, 1) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginRendering` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -624,18 +624,18 @@ unsafe impl Block for CmdBeginRenderingParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdBeginRendering-pRenderingInfo-parameter.
 #[inline(always)]
-pub unsafe fn cmd_begin_rendering<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_rendering<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBeginRendering-pRenderingInfo-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdBeginRendering, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBeginRendering, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBeginShaderInstrumentationARMParams {
+unsafe impl FastPack for CmdBeginShaderInstrumentationARMParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginShaderInstrumentationARM` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -650,18 +650,18 @@ unsafe impl Block for CmdBeginShaderInstrumentationARMParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_begin_shader_instrumentation_arm<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_shader_instrumentation_arm<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBeginShaderInstrumentationARM` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBeginShaderInstrumentationARM, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBeginShaderInstrumentationARM, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
+unsafe impl FastPack for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindDescriptorBufferEmbeddedSamplersEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -678,23 +678,23 @@ unsafe impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindDescriptorBufferEmbeddedSamplersEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindDescriptorSetsParams {
+unsafe impl FastPack for CmdBindDescriptorSetsParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
-        Some(bytes(it.p_descriptor_sets.0, it.descriptor_set_count as usize * 8) + bytes(it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4))
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
+        Some(byte_words(it.p_descriptor_sets.0, it.descriptor_set_count as usize * 8) + byte_words(it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindDescriptorSets` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -714,18 +714,18 @@ unsafe impl Block for CmdBindDescriptorSetsParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter, VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
 #[inline(always)]
-pub unsafe fn cmd_bind_descriptor_sets<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_descriptor_sets<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter, VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdBindDescriptorSets, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindDescriptorSets, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindIndexBufferParams {
+unsafe impl FastPack for CmdBindIndexBufferParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindIndexBuffer` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -741,18 +741,18 @@ unsafe impl Block for CmdBindIndexBufferParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_index_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_index_buffer<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindIndexBuffer` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindIndexBuffer, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindIndexBuffer, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindIndexBuffer2Params {
+unsafe impl FastPack for CmdBindIndexBuffer2Params {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindIndexBuffer2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 36, 4);
@@ -768,18 +768,18 @@ unsafe impl Block for CmdBindIndexBuffer2Params {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_index_buffer2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_index_buffer2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindIndexBuffer2` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindIndexBuffer2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindIndexBuffer2, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindInvocationMaskHUAWEIParams {
+unsafe impl FastPack for CmdBindInvocationMaskHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindInvocationMaskHUAWEI` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -795,18 +795,18 @@ unsafe impl Block for CmdBindInvocationMaskHUAWEIParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_invocation_mask_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_invocation_mask_huawei<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindInvocationMaskHUAWEI` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindInvocationMaskHUAWEI, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindInvocationMaskHUAWEI, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindPipelineParams {
+unsafe impl FastPack for CmdBindPipelineParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindPipeline` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -822,18 +822,18 @@ unsafe impl Block for CmdBindPipelineParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_pipeline<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_pipeline<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindPipeline` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindPipeline, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindPipeline, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindPipelineShaderGroupNVParams {
+unsafe impl FastPack for CmdBindPipelineShaderGroupNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindPipelineShaderGroupNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -850,18 +850,18 @@ unsafe impl Block for CmdBindPipelineShaderGroupNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_pipeline_shader_group_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_pipeline_shader_group_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindPipelineShaderGroupNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindPipelineShaderGroupNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindPipelineShaderGroupNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindShadingRateImageNVParams {
+unsafe impl FastPack for CmdBindShadingRateImageNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindShadingRateImageNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -877,23 +877,23 @@ unsafe impl Block for CmdBindShadingRateImageNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_bind_shading_rate_image_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_shading_rate_image_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdBindShadingRateImageNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdBindShadingRateImageNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindShadingRateImageNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindVertexBuffersParams {
+unsafe impl FastPack for CmdBindVertexBuffersParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
-        Some(bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8))
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
+        Some(byte_words(it.p_buffers.0, it.binding_count as usize * 8) + byte_words(it.p_offsets.0, it.binding_count as usize * 8))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindVertexBuffers` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -910,23 +910,23 @@ unsafe impl Block for CmdBindVertexBuffersParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdBindVertexBuffers-pBuffers-parameter, VUID-vkCmdBindVertexBuffers-pOffsets-parameter.
 #[inline(always)]
-pub unsafe fn cmd_bind_vertex_buffers<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_vertex_buffers<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBindVertexBuffers-pBuffers-parameter, VUID-vkCmdBindVertexBuffers-pOffsets-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdBindVertexBuffers, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindVertexBuffers, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBindVertexBuffers2Params {
+unsafe impl FastPack for CmdBindVertexBuffers2Params {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
-        Some(bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8) + bytes(it.p_sizes.0, it.binding_count as usize * 8) + bytes(it.p_strides.0, it.binding_count as usize * 8))
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
+        Some(byte_words(it.p_buffers.0, it.binding_count as usize * 8) + byte_words(it.p_offsets.0, it.binding_count as usize * 8) + byte_words(it.p_sizes.0, it.binding_count as usize * 8) + byte_words(it.p_strides.0, it.binding_count as usize * 8))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindVertexBuffers2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -945,24 +945,24 @@ unsafe impl Block for CmdBindVertexBuffers2Params {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdBindVertexBuffers2-pBuffers-parameter, VUID-vkCmdBindVertexBuffers2-pOffsets-parameter, VUID-vkCmdBindVertexBuffers2-pSizes-parameter, VUID-vkCmdBindVertexBuffers2-pStrides-parameter.
 #[inline(always)]
-pub unsafe fn cmd_bind_vertex_buffers2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_vertex_buffers2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBindVertexBuffers2-pBuffers-parameter, VUID-vkCmdBindVertexBuffers2-pOffsets-parameter, VUID-vkCmdBindVertexBuffers2-pSizes-parameter, VUID-vkCmdBindVertexBuffers2-pStrides-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdBindVertexBuffers2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBindVertexBuffers2, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdBlitImageParams {
+unsafe impl FastPack for CmdBlitImageParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
+        Some(unsafe { array_words(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBlitImage` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -982,24 +982,24 @@ unsafe impl Block for CmdBlitImageParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdBlitImage-pRegions-parameter.
 #[inline(always)]
-pub unsafe fn cmd_blit_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_blit_image<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBlitImage-pRegions-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdBlitImage, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdBlitImage, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdClearAttachmentsParams {
+unsafe impl FastPack for CmdClearAttachmentsParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_attachments, it.attachment_count as usize) }? + unsafe { array(it.p_rects, it.rect_count as usize) }?)
+        Some(unsafe { array_words(it.p_attachments, it.attachment_count as usize) }? + unsafe { array_words(it.p_rects, it.rect_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdClearAttachments` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -1018,18 +1018,18 @@ unsafe impl Block for CmdClearAttachmentsParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdClearAttachments-pAttachments-parameter, VUID-vkCmdClearAttachments-pRects-parameter.
 #[inline(always)]
-pub unsafe fn cmd_clear_attachments<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_clear_attachments<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdClearAttachments-pAttachments-parameter, VUID-vkCmdClearAttachments-pRects-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdClearAttachments, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdClearAttachments, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyAccelerationStructureNVParams {
+unsafe impl FastPack for CmdCopyAccelerationStructureNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyAccelerationStructureNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -1046,24 +1046,24 @@ unsafe impl Block for CmdCopyAccelerationStructureNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_copy_acceleration_structure_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_acceleration_structure_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdCopyAccelerationStructureNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdCopyAccelerationStructureNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyAccelerationStructureNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyBufferParams {
+unsafe impl FastPack for CmdCopyBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
+        Some(unsafe { array_words(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBuffer` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -1082,24 +1082,24 @@ unsafe impl Block for CmdCopyBufferParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyBuffer-pRegions-parameter.
 #[inline(always)]
-pub unsafe fn cmd_copy_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_buffer<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyBuffer-pRegions-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdCopyBuffer, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyBuffer, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyBuffer2Params {
+unsafe impl FastPack for CmdCopyBuffer2Params {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_copy_buffer_info, 1) }?)
+        Some(unsafe { array_words(it.p_copy_buffer_info, 1) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBuffer2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -1115,24 +1115,24 @@ unsafe impl Block for CmdCopyBuffer2Params {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyBuffer2-pCopyBufferInfo-parameter.
 #[inline(always)]
-pub unsafe fn cmd_copy_buffer2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_buffer2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyBuffer2-pCopyBufferInfo-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdCopyBuffer2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyBuffer2, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyBufferToImageParams {
+unsafe impl FastPack for CmdCopyBufferToImageParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
+        Some(unsafe { array_words(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBufferToImage` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -1150,18 +1150,18 @@ unsafe impl Block for CmdCopyBufferToImageParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
 #[inline(always)]
-pub unsafe fn cmd_copy_buffer_to_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_buffer_to_image<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdCopyBufferToImage, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyBufferToImage, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyGpaSessionResultsAMDParams {
+unsafe impl FastPack for CmdCopyGpaSessionResultsAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyGpaSessionResultsAMD` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1176,24 +1176,24 @@ unsafe impl Block for CmdCopyGpaSessionResultsAMDParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_copy_gpa_session_results_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_gpa_session_results_amd<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdCopyGpaSessionResultsAMD` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdCopyGpaSessionResultsAMD, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyGpaSessionResultsAMD, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyImageParams {
+unsafe impl FastPack for CmdCopyImageParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
+        Some(unsafe { array_words(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyImage` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -1212,18 +1212,18 @@ unsafe impl Block for CmdCopyImageParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyImage-pRegions-parameter.
 #[inline(always)]
-pub unsafe fn cmd_copy_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_image<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyImage-pRegions-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdCopyImage, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyImage, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyMemoryIndirectNVParams {
+unsafe impl FastPack for CmdCopyMemoryIndirectNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyMemoryIndirectNV` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1237,18 +1237,18 @@ unsafe impl Block for CmdCopyMemoryIndirectNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_copy_memory_indirect_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_memory_indirect_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdCopyMemoryIndirectNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdCopyMemoryIndirectNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyMemoryIndirectNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdCopyQueryPoolResultsParams {
+unsafe impl FastPack for CmdCopyQueryPoolResultsParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyQueryPoolResults` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 52, 4);
@@ -1265,18 +1265,18 @@ unsafe impl Block for CmdCopyQueryPoolResultsParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_copy_query_pool_results<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_query_pool_results<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdCopyQueryPoolResults` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdCopyQueryPoolResults, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdCopyQueryPoolResults, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDebugMarkerEndEXTParams {
+unsafe impl FastPack for CmdDebugMarkerEndEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDebugMarkerEndEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1290,18 +1290,18 @@ unsafe impl Block for CmdDebugMarkerEndEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_debug_marker_end_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_debug_marker_end_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDebugMarkerEndEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDebugMarkerEndEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDebugMarkerEndEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDecompressMemoryIndirectCountEXTParams {
+unsafe impl FastPack for CmdDecompressMemoryIndirectCountEXTParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDecompressMemoryIndirectCountEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1315,18 +1315,18 @@ unsafe impl Block for CmdDecompressMemoryIndirectCountEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_decompress_memory_indirect_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_decompress_memory_indirect_count_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDecompressMemoryIndirectCountEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDecompressMemoryIndirectCountNVParams {
+unsafe impl FastPack for CmdDecompressMemoryIndirectCountNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDecompressMemoryIndirectCountNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -1341,18 +1341,18 @@ unsafe impl Block for CmdDecompressMemoryIndirectCountNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_decompress_memory_indirect_count_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_decompress_memory_indirect_count_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDecompressMemoryIndirectCountNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDispatchParams {
+unsafe impl FastPack for CmdDispatchParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatch` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -1367,18 +1367,18 @@ unsafe impl Block for CmdDispatchParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_dispatch<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDispatch` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDispatch, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDispatch, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDispatchBaseParams {
+unsafe impl FastPack for CmdDispatchBaseParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchBase` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1392,18 +1392,18 @@ unsafe impl Block for CmdDispatchBaseParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_dispatch_base<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch_base<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDispatchBase` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDispatchBase, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDispatchBase, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDispatchGraphIndirectCountAMDXParams {
+unsafe impl FastPack for CmdDispatchGraphIndirectCountAMDXParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchGraphIndirectCountAMDX` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
@@ -1417,18 +1417,18 @@ unsafe impl Block for CmdDispatchGraphIndirectCountAMDXParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_dispatch_graph_indirect_count_amdx<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch_graph_indirect_count_amdx<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDispatchGraphIndirectCountAMDX` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDispatchIndirectParams {
+unsafe impl FastPack for CmdDispatchIndirectParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchIndirect` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1443,18 +1443,18 @@ unsafe impl Block for CmdDispatchIndirectParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_dispatch_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch_indirect<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDispatchIndirect` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDispatchIndirect, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDispatchIndirect, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawParams {
+unsafe impl FastPack for CmdDrawParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDraw` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1468,18 +1468,18 @@ unsafe impl Block for CmdDrawParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDraw` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDraw, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDraw, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawClusterHUAWEIParams {
+unsafe impl FastPack for CmdDrawClusterHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawClusterHUAWEI` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -1494,18 +1494,18 @@ unsafe impl Block for CmdDrawClusterHUAWEIParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_cluster_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_cluster_huawei<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawClusterHUAWEI` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawClusterHUAWEI, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawClusterHUAWEI, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawClusterIndirectHUAWEIParams {
+unsafe impl FastPack for CmdDrawClusterIndirectHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawClusterIndirectHUAWEI` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1520,18 +1520,18 @@ unsafe impl Block for CmdDrawClusterIndirectHUAWEIParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_cluster_indirect_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_cluster_indirect_huawei<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawClusterIndirectHUAWEI` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawIndexedParams {
+unsafe impl FastPack for CmdDrawIndexedParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexed` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -1546,18 +1546,18 @@ unsafe impl Block for CmdDrawIndexedParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_indexed<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indexed<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawIndexed` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawIndexed, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawIndexed, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawIndexedIndirectParams {
+unsafe impl FastPack for CmdDrawIndexedIndirectParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexedIndirect` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1572,18 +1572,18 @@ unsafe impl Block for CmdDrawIndexedIndirectParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_indexed_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indexed_indirect<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawIndexedIndirect` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawIndexedIndirect, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawIndexedIndirect, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawIndexedIndirectCountParams {
+unsafe impl FastPack for CmdDrawIndexedIndirectCountParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexedIndirectCount` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1599,18 +1599,18 @@ unsafe impl Block for CmdDrawIndexedIndirectCountParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_indexed_indirect_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indexed_indirect_count<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawIndexedIndirectCount` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawIndexedIndirectCount, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawIndexedIndirectCount, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawIndirectParams {
+unsafe impl FastPack for CmdDrawIndirectParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirect` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1625,18 +1625,18 @@ unsafe impl Block for CmdDrawIndirectParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indirect<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawIndirect` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawIndirect, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawIndirect, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawIndirectByteCountEXTParams {
+unsafe impl FastPack for CmdDrawIndirectByteCountEXTParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirectByteCountEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1651,18 +1651,18 @@ unsafe impl Block for CmdDrawIndirectByteCountEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_indirect_byte_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indirect_byte_count_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawIndirectByteCountEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawIndirectByteCountEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawIndirectByteCountEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawIndirectCountParams {
+unsafe impl FastPack for CmdDrawIndirectCountParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirectCount` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1678,18 +1678,18 @@ unsafe impl Block for CmdDrawIndirectCountParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_indirect_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indirect_count<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawIndirectCount` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawIndirectCount, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawIndirectCount, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawMeshTasksEXTParams {
+unsafe impl FastPack for CmdDrawMeshTasksEXTParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -1704,18 +1704,18 @@ unsafe impl Block for CmdDrawMeshTasksEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawMeshTasksEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawMeshTasksEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
+unsafe impl FastPack for CmdDrawMeshTasksIndirectCountEXTParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectCountEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1731,18 +1731,18 @@ unsafe impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_count_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawMeshTasksIndirectCountEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawMeshTasksIndirectCountNVParams {
+unsafe impl FastPack for CmdDrawMeshTasksIndirectCountNVParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectCountNV` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1758,18 +1758,18 @@ unsafe impl Block for CmdDrawMeshTasksIndirectCountNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_count_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_count_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawMeshTasksIndirectCountNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawMeshTasksIndirectEXTParams {
+unsafe impl FastPack for CmdDrawMeshTasksIndirectEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1784,18 +1784,18 @@ unsafe impl Block for CmdDrawMeshTasksIndirectEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawMeshTasksIndirectEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawMeshTasksIndirectNVParams {
+unsafe impl FastPack for CmdDrawMeshTasksIndirectNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectNV` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1810,18 +1810,18 @@ unsafe impl Block for CmdDrawMeshTasksIndirectNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawMeshTasksIndirectNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawMeshTasksIndirectNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdDrawMeshTasksNVParams {
+unsafe impl FastPack for CmdDrawMeshTasksNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksNV` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1835,18 +1835,18 @@ unsafe impl Block for CmdDrawMeshTasksNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdDrawMeshTasksNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdDrawMeshTasksNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndConditionalRenderingEXTParams {
+unsafe impl FastPack for CmdEndConditionalRenderingEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndConditionalRenderingEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1860,18 +1860,18 @@ unsafe impl Block for CmdEndConditionalRenderingEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_conditional_rendering_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_conditional_rendering_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndConditionalRenderingEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndConditionalRenderingEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndConditionalRenderingEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndDebugUtilsLabelEXTParams {
+unsafe impl FastPack for CmdEndDebugUtilsLabelEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndDebugUtilsLabelEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1885,18 +1885,18 @@ unsafe impl Block for CmdEndDebugUtilsLabelEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_debug_utils_label_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_debug_utils_label_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndDebugUtilsLabelEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndDebugUtilsLabelEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndDebugUtilsLabelEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndGpaSampleAMDParams {
+unsafe impl FastPack for CmdEndGpaSampleAMDParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndGpaSampleAMD` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -1912,18 +1912,18 @@ unsafe impl Block for CmdEndGpaSampleAMDParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_gpa_sample_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_gpa_sample_amd<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndGpaSampleAMD` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndGpaSampleAMD, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndGpaSampleAMD, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndGpaSessionAMDParams {
+unsafe impl FastPack for CmdEndGpaSessionAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndGpaSessionAMD` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1938,18 +1938,18 @@ unsafe impl Block for CmdEndGpaSessionAMDParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_gpa_session_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_gpa_session_amd<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndGpaSessionAMD` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndGpaSessionAMD, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndGpaSessionAMD, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndQueryParams {
+unsafe impl FastPack for CmdEndQueryParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndQuery` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -1965,18 +1965,18 @@ unsafe impl Block for CmdEndQueryParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_query<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_query<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndQuery` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndQuery, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndQuery, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndQueryIndexedEXTParams {
+unsafe impl FastPack for CmdEndQueryIndexedEXTParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndQueryIndexedEXT` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -1991,18 +1991,18 @@ unsafe impl Block for CmdEndQueryIndexedEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_query_indexed_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_query_indexed_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndQueryIndexedEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndQueryIndexedEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndQueryIndexedEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndRenderPassParams {
+unsafe impl FastPack for CmdEndRenderPassParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndRenderPass` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -2016,18 +2016,18 @@ unsafe impl Block for CmdEndRenderPassParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_render_pass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_render_pass<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndRenderPass` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndRenderPass, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndRenderPass, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndRenderingParams {
+unsafe impl FastPack for CmdEndRenderingParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndRendering` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -2041,18 +2041,18 @@ unsafe impl Block for CmdEndRenderingParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_rendering<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_rendering<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndRendering` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndRendering, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndRendering, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdEndShaderInstrumentationARMParams {
+unsafe impl FastPack for CmdEndShaderInstrumentationARMParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndShaderInstrumentationARM` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -2066,23 +2066,23 @@ unsafe impl Block for CmdEndShaderInstrumentationARMParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_end_shader_instrumentation_arm<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_shader_instrumentation_arm<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdEndShaderInstrumentationARM` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdEndShaderInstrumentationARM, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdEndShaderInstrumentationARM, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdExecuteCommandsParams {
+unsafe impl FastPack for CmdExecuteCommandsParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
-        Some(bytes(it.p_command_buffers.0, it.command_buffer_count as usize * 8))
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
+        Some(byte_words(it.p_command_buffers.0, it.command_buffer_count as usize * 8))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdExecuteCommands` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -2099,18 +2099,18 @@ unsafe impl Block for CmdExecuteCommandsParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter.
 #[inline(always)]
-pub unsafe fn cmd_execute_commands<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_execute_commands<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdExecuteCommands, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdExecuteCommands, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdFillBufferParams {
+unsafe impl FastPack for CmdFillBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdFillBuffer` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 36, 4);
@@ -2126,18 +2126,18 @@ unsafe impl Block for CmdFillBufferParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_fill_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_fill_buffer<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdFillBuffer` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdFillBuffer, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdFillBuffer, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
+unsafe impl FastPack for CmdInitializeGraphScratchMemoryAMDXParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdInitializeGraphScratchMemoryAMDX` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
@@ -2152,18 +2152,18 @@ unsafe impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_initialize_graph_scratch_memory_amdx<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_initialize_graph_scratch_memory_amdx<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdInitializeGraphScratchMemoryAMDX` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdNextSubpassParams {
+unsafe impl FastPack for CmdNextSubpassParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdNextSubpass` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2178,24 +2178,24 @@ unsafe impl Block for CmdNextSubpassParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_next_subpass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_next_subpass<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdNextSubpass` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdNextSubpass, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdNextSubpass, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdPipelineBarrierParams {
+unsafe impl FastPack for CmdPipelineBarrierParams {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_memory_barriers, it.memory_barrier_count as usize) }? + unsafe { array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize) }? + unsafe { array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize) }?)
+        Some(unsafe { array_words(it.p_memory_barriers, it.memory_barrier_count as usize) }? + unsafe { array_words(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize) }? + unsafe { array_words(it.p_image_memory_barriers, it.image_memory_barrier_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdPipelineBarrier` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -2215,24 +2215,24 @@ unsafe impl Block for CmdPipelineBarrierParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdPipelineBarrier-pMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pBufferMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
 #[inline(always)]
-pub unsafe fn cmd_pipeline_barrier<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_pipeline_barrier<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdPipelineBarrier-pMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pBufferMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdPipelineBarrier, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdPipelineBarrier, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdPipelineBarrier2Params {
+unsafe impl FastPack for CmdPipelineBarrier2Params {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_dependency_info, 1) }?)
+        Some(unsafe { array_words(it.p_dependency_info, 1) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdPipelineBarrier2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -2248,23 +2248,23 @@ unsafe impl Block for CmdPipelineBarrier2Params {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter.
 #[inline(always)]
-pub unsafe fn cmd_pipeline_barrier2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_pipeline_barrier2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdPipelineBarrier2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdPipelineBarrier2, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdPushConstantsParams {
+unsafe impl FastPack for CmdPushConstantsParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
-        Some(bytes(it.p_values.0, it.size as usize * 1))
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
+        Some(byte_words(it.p_values.0, it.size as usize * 1))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdPushConstants` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -2282,18 +2282,18 @@ unsafe impl Block for CmdPushConstantsParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdPushConstants-pValues-parameter.
 #[inline(always)]
-pub unsafe fn cmd_push_constants<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_push_constants<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdPushConstants-pValues-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdPushConstants, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdPushConstants, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdResetEventParams {
+unsafe impl FastPack for CmdResetEventParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdResetEvent` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -2309,18 +2309,18 @@ unsafe impl Block for CmdResetEventParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_reset_event<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_reset_event<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdResetEvent` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdResetEvent, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdResetEvent, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdResetEvent2Params {
+unsafe impl FastPack for CmdResetEvent2Params {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdResetEvent2` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -2335,18 +2335,18 @@ unsafe impl Block for CmdResetEvent2Params {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_reset_event2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_reset_event2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdResetEvent2` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdResetEvent2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdResetEvent2, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdResetQueryPoolParams {
+unsafe impl FastPack for CmdResetQueryPoolParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdResetQueryPool` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -2361,18 +2361,18 @@ unsafe impl Block for CmdResetQueryPoolParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_reset_query_pool<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_reset_query_pool<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdResetQueryPool` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdResetQueryPool, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdResetQueryPool, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetAlphaToCoverageEnableEXTParams {
+unsafe impl FastPack for CmdSetAlphaToCoverageEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetAlphaToCoverageEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2387,18 +2387,18 @@ unsafe impl Block for CmdSetAlphaToCoverageEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_alpha_to_coverage_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_alpha_to_coverage_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetAlphaToCoverageEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetAlphaToOneEnableEXTParams {
+unsafe impl FastPack for CmdSetAlphaToOneEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetAlphaToOneEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2413,18 +2413,18 @@ unsafe impl Block for CmdSetAlphaToOneEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_alpha_to_one_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_alpha_to_one_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetAlphaToOneEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetAlphaToOneEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetAlphaToOneEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
+unsafe impl FastPack for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetAttachmentFeedbackLoopEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2439,18 +2439,18 @@ unsafe impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_attachment_feedback_loop_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_attachment_feedback_loop_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetAttachmentFeedbackLoopEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetConservativeRasterizationModeEXTParams {
+unsafe impl FastPack for CmdSetConservativeRasterizationModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetConservativeRasterizationModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2465,18 +2465,18 @@ unsafe impl Block for CmdSetConservativeRasterizationModeEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_conservative_rasterization_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_conservative_rasterization_mode_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetConservativeRasterizationModeEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetCoverageModulationModeNVParams {
+unsafe impl FastPack for CmdSetCoverageModulationModeNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageModulationModeNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2491,18 +2491,18 @@ unsafe impl Block for CmdSetCoverageModulationModeNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_modulation_mode_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_modulation_mode_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetCoverageModulationModeNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetCoverageModulationModeNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetCoverageModulationModeNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetCoverageModulationTableEnableNVParams {
+unsafe impl FastPack for CmdSetCoverageModulationTableEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageModulationTableEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2517,18 +2517,18 @@ unsafe impl Block for CmdSetCoverageModulationTableEnableNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_modulation_table_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_modulation_table_enable_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetCoverageModulationTableEnableNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetCoverageReductionModeNVParams {
+unsafe impl FastPack for CmdSetCoverageReductionModeNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageReductionModeNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2543,18 +2543,18 @@ unsafe impl Block for CmdSetCoverageReductionModeNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_reduction_mode_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_reduction_mode_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetCoverageReductionModeNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetCoverageReductionModeNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetCoverageReductionModeNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetCoverageToColorEnableNVParams {
+unsafe impl FastPack for CmdSetCoverageToColorEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageToColorEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2569,18 +2569,18 @@ unsafe impl Block for CmdSetCoverageToColorEnableNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_to_color_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_to_color_enable_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetCoverageToColorEnableNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetCoverageToColorEnableNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetCoverageToColorEnableNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetCoverageToColorLocationNVParams {
+unsafe impl FastPack for CmdSetCoverageToColorLocationNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageToColorLocationNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2595,18 +2595,18 @@ unsafe impl Block for CmdSetCoverageToColorLocationNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_to_color_location_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_to_color_location_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetCoverageToColorLocationNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetCoverageToColorLocationNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetCoverageToColorLocationNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetCullModeParams {
+unsafe impl FastPack for CmdSetCullModeParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCullMode` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2621,18 +2621,18 @@ unsafe impl Block for CmdSetCullModeParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_cull_mode<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_cull_mode<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetCullMode` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetCullMode, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetCullMode, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthBiasParams {
+unsafe impl FastPack for CmdSetDepthBiasParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBias` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -2647,18 +2647,18 @@ unsafe impl Block for CmdSetDepthBiasParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bias<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bias<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthBias` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthBias, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthBias, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthBiasEnableParams {
+unsafe impl FastPack for CmdSetDepthBiasEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBiasEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2673,18 +2673,18 @@ unsafe impl Block for CmdSetDepthBiasEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bias_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bias_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthBiasEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthBiasEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthBiasEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthBoundsParams {
+unsafe impl FastPack for CmdSetDepthBoundsParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBounds` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -2698,18 +2698,18 @@ unsafe impl Block for CmdSetDepthBoundsParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bounds<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bounds<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthBounds` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthBounds, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthBounds, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthBoundsTestEnableParams {
+unsafe impl FastPack for CmdSetDepthBoundsTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBoundsTestEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2724,18 +2724,18 @@ unsafe impl Block for CmdSetDepthBoundsTestEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bounds_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bounds_test_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthBoundsTestEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthBoundsTestEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthBoundsTestEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthClampEnableEXTParams {
+unsafe impl FastPack for CmdSetDepthClampEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClampEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2750,18 +2750,18 @@ unsafe impl Block for CmdSetDepthClampEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_clamp_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_clamp_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthClampEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthClampEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthClampEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthClipEnableEXTParams {
+unsafe impl FastPack for CmdSetDepthClipEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClipEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2776,18 +2776,18 @@ unsafe impl Block for CmdSetDepthClipEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_clip_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_clip_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthClipEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthClipEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthClipEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
+unsafe impl FastPack for CmdSetDepthClipNegativeOneToOneEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClipNegativeOneToOneEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2802,18 +2802,18 @@ unsafe impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_clip_negative_one_to_one_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_clip_negative_one_to_one_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthClipNegativeOneToOneEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthCompareOpParams {
+unsafe impl FastPack for CmdSetDepthCompareOpParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthCompareOp` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2828,18 +2828,18 @@ unsafe impl Block for CmdSetDepthCompareOpParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_compare_op<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_compare_op<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthCompareOp` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthCompareOp, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthCompareOp, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthTestEnableParams {
+unsafe impl FastPack for CmdSetDepthTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthTestEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2854,18 +2854,18 @@ unsafe impl Block for CmdSetDepthTestEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_test_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthTestEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthTestEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthTestEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDepthWriteEnableParams {
+unsafe impl FastPack for CmdSetDepthWriteEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthWriteEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2880,18 +2880,18 @@ unsafe impl Block for CmdSetDepthWriteEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_write_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_write_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDepthWriteEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDepthWriteEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDepthWriteEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDeviceMaskParams {
+unsafe impl FastPack for CmdSetDeviceMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDeviceMask` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2906,18 +2906,18 @@ unsafe impl Block for CmdSetDeviceMaskParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_device_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_device_mask<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDeviceMask` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDeviceMask, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDeviceMask, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDiscardRectangleEnableEXTParams {
+unsafe impl FastPack for CmdSetDiscardRectangleEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDiscardRectangleEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2932,18 +2932,18 @@ unsafe impl Block for CmdSetDiscardRectangleEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_discard_rectangle_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_discard_rectangle_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDiscardRectangleEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetDiscardRectangleModeEXTParams {
+unsafe impl FastPack for CmdSetDiscardRectangleModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDiscardRectangleModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -2958,18 +2958,18 @@ unsafe impl Block for CmdSetDiscardRectangleModeEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_discard_rectangle_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_discard_rectangle_mode_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetDiscardRectangleModeEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetDiscardRectangleModeEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetDiscardRectangleModeEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetEventParams {
+unsafe impl FastPack for CmdSetEventParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetEvent` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
@@ -2985,18 +2985,18 @@ unsafe impl Block for CmdSetEventParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_event<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_event<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetEvent` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetEvent, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetEvent, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
+unsafe impl FastPack for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetExtraPrimitiveOverestimationSizeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3011,18 +3011,18 @@ unsafe impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_extra_primitive_overestimation_size_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_extra_primitive_overestimation_size_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetExtraPrimitiveOverestimationSizeEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetFrontFaceParams {
+unsafe impl FastPack for CmdSetFrontFaceParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetFrontFace` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3037,18 +3037,18 @@ unsafe impl Block for CmdSetFrontFaceParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_front_face<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_front_face<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetFrontFace` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetFrontFace, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetFrontFace, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetLineRasterizationModeEXTParams {
+unsafe impl FastPack for CmdSetLineRasterizationModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineRasterizationModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3063,18 +3063,18 @@ unsafe impl Block for CmdSetLineRasterizationModeEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_line_rasterization_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_rasterization_mode_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetLineRasterizationModeEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetLineRasterizationModeEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetLineRasterizationModeEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetLineStippleParams {
+unsafe impl FastPack for CmdSetLineStippleParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineStipple` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 14, 2);
@@ -3089,18 +3089,18 @@ unsafe impl Block for CmdSetLineStippleParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_line_stipple<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_stipple<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetLineStipple` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetLineStipple, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetLineStipple, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetLineStippleEnableEXTParams {
+unsafe impl FastPack for CmdSetLineStippleEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineStippleEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3115,18 +3115,18 @@ unsafe impl Block for CmdSetLineStippleEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_line_stipple_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_stipple_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetLineStippleEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetLineStippleEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetLineStippleEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetLineWidthParams {
+unsafe impl FastPack for CmdSetLineWidthParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineWidth` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3141,18 +3141,18 @@ unsafe impl Block for CmdSetLineWidthParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_line_width<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_width<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetLineWidth` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetLineWidth, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetLineWidth, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetLogicOpEXTParams {
+unsafe impl FastPack for CmdSetLogicOpEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLogicOpEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3167,18 +3167,18 @@ unsafe impl Block for CmdSetLogicOpEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_logic_op_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_logic_op_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetLogicOpEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetLogicOpEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetLogicOpEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetLogicOpEnableEXTParams {
+unsafe impl FastPack for CmdSetLogicOpEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLogicOpEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3193,18 +3193,18 @@ unsafe impl Block for CmdSetLogicOpEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_logic_op_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_logic_op_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetLogicOpEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetLogicOpEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetLogicOpEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetPatchControlPointsEXTParams {
+unsafe impl FastPack for CmdSetPatchControlPointsEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPatchControlPointsEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3219,18 +3219,18 @@ unsafe impl Block for CmdSetPatchControlPointsEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_patch_control_points_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_patch_control_points_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetPatchControlPointsEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetPatchControlPointsEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetPatchControlPointsEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetPolygonModeEXTParams {
+unsafe impl FastPack for CmdSetPolygonModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPolygonModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3245,18 +3245,18 @@ unsafe impl Block for CmdSetPolygonModeEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_polygon_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_polygon_mode_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetPolygonModeEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetPolygonModeEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetPolygonModeEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetPrimitiveRestartEnableParams {
+unsafe impl FastPack for CmdSetPrimitiveRestartEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveRestartEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3271,18 +3271,18 @@ unsafe impl Block for CmdSetPrimitiveRestartEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_primitive_restart_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_primitive_restart_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetPrimitiveRestartEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveRestartEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetPrimitiveRestartEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetPrimitiveRestartIndexEXTParams {
+unsafe impl FastPack for CmdSetPrimitiveRestartIndexEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveRestartIndexEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3297,18 +3297,18 @@ unsafe impl Block for CmdSetPrimitiveRestartIndexEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_primitive_restart_index_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_primitive_restart_index_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetPrimitiveRestartIndexEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetPrimitiveTopologyParams {
+unsafe impl FastPack for CmdSetPrimitiveTopologyParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveTopology` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3323,18 +3323,18 @@ unsafe impl Block for CmdSetPrimitiveTopologyParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_primitive_topology<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_primitive_topology<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetPrimitiveTopology` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveTopology, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetPrimitiveTopology, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetProvokingVertexModeEXTParams {
+unsafe impl FastPack for CmdSetProvokingVertexModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetProvokingVertexModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3349,18 +3349,18 @@ unsafe impl Block for CmdSetProvokingVertexModeEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_provoking_vertex_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_provoking_vertex_mode_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetProvokingVertexModeEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetProvokingVertexModeEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetProvokingVertexModeEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetRasterizationSamplesEXTParams {
+unsafe impl FastPack for CmdSetRasterizationSamplesEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizationSamplesEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3375,18 +3375,18 @@ unsafe impl Block for CmdSetRasterizationSamplesEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_rasterization_samples_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_rasterization_samples_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetRasterizationSamplesEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetRasterizationSamplesEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetRasterizationSamplesEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetRasterizationStreamEXTParams {
+unsafe impl FastPack for CmdSetRasterizationStreamEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizationStreamEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3401,18 +3401,18 @@ unsafe impl Block for CmdSetRasterizationStreamEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_rasterization_stream_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_rasterization_stream_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetRasterizationStreamEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetRasterizationStreamEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetRasterizationStreamEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetRasterizerDiscardEnableParams {
+unsafe impl FastPack for CmdSetRasterizerDiscardEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizerDiscardEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3427,18 +3427,18 @@ unsafe impl Block for CmdSetRasterizerDiscardEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_rasterizer_discard_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_rasterizer_discard_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetRasterizerDiscardEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetRasterizerDiscardEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetRasterizerDiscardEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
+unsafe impl FastPack for CmdSetRayTracingPipelineStackSizeKHRParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRayTracingPipelineStackSizeKHR` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3453,18 +3453,18 @@ unsafe impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetRayTracingPipelineStackSizeKHR` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
+unsafe impl FastPack for CmdSetRepresentativeFragmentTestEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRepresentativeFragmentTestEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3479,18 +3479,18 @@ unsafe impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_representative_fragment_test_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_representative_fragment_test_enable_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetRepresentativeFragmentTestEnableNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetSampleLocationsEnableEXTParams {
+unsafe impl FastPack for CmdSetSampleLocationsEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetSampleLocationsEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3505,24 +3505,24 @@ unsafe impl Block for CmdSetSampleLocationsEnableEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_sample_locations_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_sample_locations_enable_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetSampleLocationsEnableEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetSampleLocationsEnableEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetSampleLocationsEnableEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetScissorParams {
+unsafe impl FastPack for CmdSetScissorParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_scissors, it.scissor_count as usize) }?)
+        Some(unsafe { array_words(it.p_scissors, it.scissor_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetScissor` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -3538,24 +3538,24 @@ unsafe impl Block for CmdSetScissorParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdSetScissor-pScissors-parameter.
 #[inline(always)]
-pub unsafe fn cmd_set_scissor<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_scissor<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetScissor-pScissors-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdSetScissor, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetScissor, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetScissorWithCountParams {
+unsafe impl FastPack for CmdSetScissorWithCountParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_scissors, it.scissor_count as usize) }?)
+        Some(unsafe { array_words(it.p_scissors, it.scissor_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetScissorWithCount` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -3572,18 +3572,18 @@ unsafe impl Block for CmdSetScissorWithCountParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdSetScissorWithCount-pScissors-parameter.
 #[inline(always)]
-pub unsafe fn cmd_set_scissor_with_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_scissor_with_count<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetScissorWithCount-pScissors-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdSetScissorWithCount, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetScissorWithCount, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetShadingRateImageEnableNVParams {
+unsafe impl FastPack for CmdSetShadingRateImageEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetShadingRateImageEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3598,18 +3598,18 @@ unsafe impl Block for CmdSetShadingRateImageEnableNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_shading_rate_image_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_shading_rate_image_enable_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetShadingRateImageEnableNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetShadingRateImageEnableNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetShadingRateImageEnableNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetStencilCompareMaskParams {
+unsafe impl FastPack for CmdSetStencilCompareMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilCompareMask` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -3623,18 +3623,18 @@ unsafe impl Block for CmdSetStencilCompareMaskParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_compare_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_compare_mask<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetStencilCompareMask` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetStencilCompareMask, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetStencilCompareMask, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetStencilOpParams {
+unsafe impl FastPack for CmdSetStencilOpParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilOp` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -3649,18 +3649,18 @@ unsafe impl Block for CmdSetStencilOpParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_op<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_op<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetStencilOp` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetStencilOp, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetStencilOp, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetStencilReferenceParams {
+unsafe impl FastPack for CmdSetStencilReferenceParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilReference` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -3674,18 +3674,18 @@ unsafe impl Block for CmdSetStencilReferenceParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_reference<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_reference<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetStencilReference` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetStencilReference, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetStencilReference, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetStencilTestEnableParams {
+unsafe impl FastPack for CmdSetStencilTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilTestEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3700,18 +3700,18 @@ unsafe impl Block for CmdSetStencilTestEnableParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_test_enable<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetStencilTestEnable` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetStencilTestEnable, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetStencilTestEnable, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetStencilWriteMaskParams {
+unsafe impl FastPack for CmdSetStencilWriteMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilWriteMask` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -3725,18 +3725,18 @@ unsafe impl Block for CmdSetStencilWriteMaskParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_write_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_write_mask<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetStencilWriteMask` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetStencilWriteMask, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetStencilWriteMask, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetTessellationDomainOriginEXTParams {
+unsafe impl FastPack for CmdSetTessellationDomainOriginEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetTessellationDomainOriginEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3751,24 +3751,24 @@ unsafe impl Block for CmdSetTessellationDomainOriginEXTParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_tessellation_domain_origin_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_tessellation_domain_origin_ext<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetTessellationDomainOriginEXT` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetTessellationDomainOriginEXT, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetTessellationDomainOriginEXT, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetViewportParams {
+unsafe impl FastPack for CmdSetViewportParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_viewports, it.viewport_count as usize) }?)
+        Some(unsafe { array_words(it.p_viewports, it.viewport_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewport` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -3784,18 +3784,18 @@ unsafe impl Block for CmdSetViewportParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdSetViewport-pViewports-parameter.
 #[inline(always)]
-pub unsafe fn cmd_set_viewport<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_viewport<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetViewport-pViewports-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdSetViewport, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetViewport, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetViewportWScalingEnableNVParams {
+unsafe impl FastPack for CmdSetViewportWScalingEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewportWScalingEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3810,24 +3810,24 @@ unsafe impl Block for CmdSetViewportWScalingEnableNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_set_viewport_w_scaling_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_viewport_w_scaling_enable_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSetViewportWScalingEnableNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSetViewportWScalingEnableNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetViewportWScalingEnableNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSetViewportWithCountParams {
+unsafe impl FastPack for CmdSetViewportWithCountParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_viewports, it.viewport_count as usize) }?)
+        Some(unsafe { array_words(it.p_viewports, it.viewport_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewportWithCount` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -3844,18 +3844,18 @@ unsafe impl Block for CmdSetViewportWithCountParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdSetViewportWithCount-pViewports-parameter.
 #[inline(always)]
-pub unsafe fn cmd_set_viewport_with_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_viewport_with_count<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetViewportWithCount-pViewports-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdSetViewportWithCount, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSetViewportWithCount, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdSubpassShadingHUAWEIParams {
+unsafe impl FastPack for CmdSubpassShadingHUAWEIParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSubpassShadingHUAWEI` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -3869,18 +3869,18 @@ unsafe impl Block for CmdSubpassShadingHUAWEIParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_subpass_shading_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_subpass_shading_huawei<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdSubpassShadingHUAWEI` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdSubpassShadingHUAWEI, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdSubpassShadingHUAWEI, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdTraceRaysIndirect2KHRParams {
+unsafe impl FastPack for CmdTraceRaysIndirect2KHRParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdTraceRaysIndirect2KHR` lies at `at`; these are its fields.
         unsafe {
             lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
@@ -3894,18 +3894,18 @@ unsafe impl Block for CmdTraceRaysIndirect2KHRParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_trace_rays_indirect2_khr<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_trace_rays_indirect2_khr<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdTraceRaysIndirect2KHR` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdTraceRaysIndirect2KHR, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdTraceRaysIndirect2KHR, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdTraceRaysNVParams {
+unsafe impl FastPack for CmdTraceRaysNVParams {
     const WORDS: usize = 14;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdTraceRaysNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 108, 4);
@@ -3924,23 +3924,23 @@ unsafe impl Block for CmdTraceRaysNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_trace_rays_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_trace_rays_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdTraceRaysNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdTraceRaysNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdTraceRaysNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdUpdateBufferParams {
+unsafe impl FastPack for CmdUpdateBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
-        Some(bytes(it.p_data.0, it.data_size as usize * 1))
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
+        Some(byte_words(it.p_data.0, it.data_size as usize * 1))
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdUpdateBuffer` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -3957,18 +3957,18 @@ unsafe impl Block for CmdUpdateBufferParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkCmdUpdateBuffer-pData-parameter.
 #[inline(always)]
-pub unsafe fn cmd_update_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_update_buffer<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdUpdateBuffer-pData-parameter.
-    unsafe { Lines::record(space, ids, Command::CmdUpdateBuffer, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdUpdateBuffer, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdUpdatePipelineIndirectBufferNVParams {
+unsafe impl FastPack for CmdUpdatePipelineIndirectBufferNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdUpdatePipelineIndirectBufferNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -3984,18 +3984,18 @@ unsafe impl Block for CmdUpdatePipelineIndirectBufferNVParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_update_pipeline_indirect_buffer_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_update_pipeline_indirect_buffer_nv<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdUpdatePipelineIndirectBufferNV` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdWriteBufferMarker2AMDParams {
+unsafe impl FastPack for CmdWriteBufferMarker2AMDParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdWriteBufferMarker2AMD` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 36, 4);
@@ -4011,18 +4011,18 @@ unsafe impl Block for CmdWriteBufferMarker2AMDParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_write_buffer_marker2_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_buffer_marker2_amd<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdWriteBufferMarker2AMD` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdWriteBufferMarker2AMD, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdWriteBufferMarker2AMD, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdWriteBufferMarkerAMDParams {
+unsafe impl FastPack for CmdWriteBufferMarkerAMDParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdWriteBufferMarkerAMD` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -4039,18 +4039,18 @@ unsafe impl Block for CmdWriteBufferMarkerAMDParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_write_buffer_marker_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_buffer_marker_amd<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdWriteBufferMarkerAMD` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdWriteBufferMarkerAMD, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdWriteBufferMarkerAMD, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdWriteTimestampParams {
+unsafe impl FastPack for CmdWriteTimestampParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdWriteTimestamp` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
@@ -4067,18 +4067,18 @@ unsafe impl Block for CmdWriteTimestampParams {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_write_timestamp<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_timestamp<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdWriteTimestamp` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdWriteTimestamp, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdWriteTimestamp, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for CmdWriteTimestamp2Params {
+unsafe impl FastPack for CmdWriteTimestamp2Params {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdWriteTimestamp2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
@@ -4094,24 +4094,24 @@ unsafe impl Block for CmdWriteTimestamp2Params {
 ///
 /// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
-pub unsafe fn cmd_write_timestamp2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_timestamp2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
     // SAFETY: a `vkCmdWriteTimestamp2` has no pointers, so none can lead to too few elements.
-    unsafe { Lines::record(space, ids, Command::CmdWriteTimestamp2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::CmdWriteTimestamp2, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for QueueSubmitParams {
+unsafe impl FastPack for QueueSubmitParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_submits, it.submit_count as usize) }?)
+        Some(unsafe { array_words(it.p_submits, it.submit_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkQueueSubmit` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -4129,24 +4129,24 @@ unsafe impl Block for QueueSubmitParams {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkQueueSubmit-pSubmits-parameter.
 #[inline(always)]
-pub unsafe fn queue_submit<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
+pub unsafe fn queue_submit<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkQueueSubmit-pSubmits-parameter.
-    unsafe { Lines::record(space, ids, Command::QueueSubmit, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::QueueSubmit, call, it) }
 }
 
 // SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
-unsafe impl Block for QueueSubmit2Params {
+unsafe impl FastPack for QueueSubmit2Params {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    unsafe fn behind(it: &Self) -> Option<usize> {
+    unsafe fn trailing_words(it: &Self) -> Option<usize> {
         // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
-        Some(unsafe { array(it.p_submits, it.submit_count as usize) }?)
+        Some(unsafe { array_words(it.p_submits, it.submit_count as usize) }?)
     }
 
     #[inline(always)]
-    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkQueueSubmit2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
@@ -4164,9 +4164,9 @@ unsafe impl Block for QueueSubmit2Params {
 ///
 /// The pointers of `it` must be valid as these demand: VUID-vkQueueSubmit2-pSubmits-parameter.
 #[inline(always)]
-pub unsafe fn queue_submit2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
+pub unsafe fn queue_submit2<'s, S: RecordSpace, I: IdResolver + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
     // SAFETY: by the contract, each pointer leads to what it should: VUID-vkQueueSubmit2-pSubmits-parameter.
-    unsafe { Lines::record(space, ids, Command::QueueSubmit2, call, it) }
+    unsafe { RecordWriter::write_record(space, ids, Command::QueueSubmit2, call, it) }
 }
 
 /// The commands that have a straight line.
@@ -4312,7 +4312,7 @@ pub const COMMANDS: &[Command] = &[
 /// # Safety
 ///
 /// `image` must be the parameters of a call of `command` whose pointers are valid as the specification demands.
-pub unsafe fn pack<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {
+pub unsafe fn pack<'s, I: IdResolver + ?Sized>(stream: &'s mut RecordBuffer, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {
     match command {
         // SAFETY: `image` is the parameters of a `vkCmdBeginGpaSessionAMD` here, by the contract, with what its own one demands.
         Command::CmdBeginGpaSessionAMD => unsafe { cmd_begin_gpa_session_amd(stream, ids, call, &*image.cast()) },

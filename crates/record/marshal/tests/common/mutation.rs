@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker};
-use lavascope_record::facts::{Facts, LibraryUse, SubpassUse};
-use lavascope_record::{Call, Fault, Kind, Outcome, Remarks, check, print};
+use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
+use lavascope_record::facts::{PackContext, LibraryUse, SubpassUse};
+use lavascope_record::{Call, RecordFault, RecordPhase, Outcome, Omissions, check, print};
 use lavascope_sim::{Options, Random, World, mutate, random_image};
 
-use crate::Names;
+use crate::SimHandles;
 
 /// What became of the damaged records.
 #[derive(Default)]
@@ -45,8 +45,8 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
         let layout = desc.outputs.filter(|_| is_leave).map_or(desc.parameters, |it| it.layout);
         let memory = random_image(layout, &mut random, options);
         let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-        let mut stream = Stream::default();
-        let mut packer = Packer::new(&Names, &World);
+        let mut stream = RecordBuffer::default();
+        let mut packer = Packer::new(&SimHandles, &World);
         if is_leave {
             // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
             unsafe { packer.leave(&mut stream, command, image, done) };
@@ -68,7 +68,7 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     let record = match check(words) {
         Ok(record) => record,
         Err(error) => {
-            let fault: Fault = error.fault;
+            let fault: RecordFault = error.fault;
             *tally.refused.entry(format!("{fault:?}")).or_default() += 1;
             return;
         }
@@ -77,22 +77,22 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     assert!(Call::of(record).is_some() || Outcome::of(record).is_some());
     let text = print::print(record);
     arena.clear();
-    let unpacker = Unpacker { handles: &Raw, purpose: Purpose::RoundTrip };
+    let unpacker = Unpacker { handles: &Raw, purpose: UnpackPurpose::RoundTrip };
     // Outputs of any size may be asked for; a refusal is an answer.
     let Ok(image) = unpacker.unpack(record, arena) else { return };
     // What only objects know, no record alone can give back; overlapping strides are the application's mistake.
     let needs_objects = text.contains("template data") || text.contains("blob of ");
     let is_strided = record.command().desc().name.starts_with("vkCmdDrawMulti");
-    if needs_objects || is_strided || record.remarks().has(Remarks::CUT) {
+    if needs_objects || is_strided || record.omissions().has(Omissions::TRUNCATED) {
         return;
     }
-    let mut stream = Stream::default();
+    let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&Raw, &ReadAll);
-    let again = match record.kind() {
+    let again = match record.phase() {
         // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
-        Kind::Enter => Some(unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }),
+        RecordPhase::Enter => Some(unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }),
         // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
-        Kind::Leave => unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) },
+        RecordPhase::Leave => unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) },
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();
@@ -104,13 +104,13 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
 /// Ids as handles.
 struct Raw;
 
-impl Ids for Raw {
+impl IdResolver for Raw {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         ObjectId::checked(handle, ty).unwrap_or(ObjectId::unknown(ty))
     }
 }
 
-impl Handles for Raw {
+impl HandleResolver for Raw {
     fn handle(&self, id: ObjectId) -> u64 {
         id.raw()
     }
@@ -119,7 +119,7 @@ impl Handles for Raw {
 /// Whatever depends on an object is read: what a record has is there, what it lacks is null.
 struct ReadAll;
 
-impl Facts for ReadAll {
+impl PackContext for ReadAll {
     fn is_secondary(&self, _command_buffer: u64) -> Option<bool> {
         Some(true)
     }

@@ -745,7 +745,7 @@ pub enum Call<'a> {
 impl<'a> Call<'a> {
     /// None for a record of a call's return.
     pub fn of(record: Record<'a>) -> Option<Call<'a>> {
-        if record.kind() != Kind::Enter {
+        if record.phase() != RecordPhase::Enter {
             return None;
         }
         Some(match record.command() {
@@ -1894,7 +1894,7 @@ pub enum Outcome<'a> {
 impl<'a> Outcome<'a> {
     /// None for a record of a call's beginning.
     pub fn of(record: Record<'a>) -> Option<Outcome<'a>> {
-        if record.kind() != Kind::Leave {
+        if record.phase() != RecordPhase::Leave {
             return None;
         }
         Some(match record.command() {

@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lavascope_abi::Command;
-use lavascope_record::record::{Head, Kind, Touch};
-use lavascope_record::{Written, check};
+use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
+use lavascope_record::{HostWrite, check};
 use lavascope_trace::{BlockWriter, Codec, Header, Merged, RawBlock, Recorded, Recorder, Tail, Trace, VERSION, repair};
 
 /// Counts the memory that is in use, and the most that was.
@@ -56,17 +56,17 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
         let thread = random.below(2);
         numbers[thread] += 1;
         let touches: Vec<u64> = match index % 50 {
-            49 => vec![Touch { thread: 2 - thread as u32, call: numbers[1 - thread] }.to_word()],
+            49 => vec![OrderEdge { thread: 2 - thread as u32, call: numbers[1 - thread] }.to_word()],
             _ => Vec::new(),
         };
         let width = if index % 200 == 7 { 3000 } else { 2 + random.below(6) };
-        let head = Head {
+        let head = RecordHeader {
             body_words: 2 + width as u32,
             command: commands[index as usize % 4] as u16,
-            kind: Kind::Enter as u8,
-            remarks: 0,
+            kind: RecordPhase::Enter as u8,
+            omissions: 0,
             call: numbers[thread],
-            touches: touches.len() as u32,
+            order_edge_count: touches.len() as u32,
         };
         let body = (0..width as u64).map(|it| it * index % 977);
         let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
@@ -108,7 +108,7 @@ fn read(file: &[u8], tail: &[u8]) -> (u64, u64) {
         match merged.take_next() {
             Ok(Some(it)) => {
                 records += 1;
-                let _ = (check(it.record).is_ok(), Written::of(it.record).is_some());
+                let _ = (check(it.record).is_ok(), HostWrite::parse(it.record).is_some());
             }
             Ok(None) => break,
             Err(_) => errors += 1,

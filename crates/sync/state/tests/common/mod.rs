@@ -4,7 +4,7 @@
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::*;
-use lavascope_marshal::{Ids, Packer, Stream, outputs_image};
+use lavascope_marshal::{IdResolver, Packer, RecordBuffer, outputs_image};
 use lavascope_record::check;
 use lavascope_sim::World;
 use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
@@ -48,9 +48,9 @@ macro_rules! record {
 #[allow(unused_imports, reason = "each test uses some of it")]
 pub(crate) use {call, create, record};
 
-struct Names;
+struct SimIds;
 
-impl Ids for Names {
+impl IdResolver for SimIds {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         World::id_of(ty, handle)
     }
@@ -119,7 +119,7 @@ handles! {
 pub(crate) struct App<L> {
     pub(crate) tracker: Tracker<L>,
     /// Whether each command is recorded, taken back, and recorded again.
-    pub(crate) takes_back: bool,
+    pub(crate) cancels_commands: bool,
     calls: u64,
 }
 
@@ -141,11 +141,11 @@ impl App<Collector> {
 
 impl<L: Listener> App<L> {
     pub(crate) fn new(listener: L) -> App<L> {
-        App::of(Tracker::new(listener))
+        App::with_tracker(Tracker::new(listener))
     }
 
-    pub(crate) fn of(tracker: Tracker<L>) -> App<L> {
-        let mut app = App { tracker, takes_back: true, calls: 0 };
+    pub(crate) fn with_tracker(tracker: Tracker<L>) -> App<L> {
+        let mut app = App { tracker, cancels_commands: true, calls: 0 };
         app.make_device();
         app.make_memory();
         let info = CommandPoolCreateInfo::zeroed();
@@ -164,22 +164,22 @@ impl<L: Listener> App<L> {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        let mut packer = Packer::new(&Names, &World);
-        let mut stream = Stream::default();
+        let mut packer = Packer::new(&SimIds, &World);
+        let mut stream = RecordBuffer::default();
         // SAFETY: the assertion says that they are the parameters of this command, and the borrow that they are alive; tests
         // write what they lead to beside them.
         match check(unsafe { packer.enter(&mut stream, command, params, self.calls) }) {
             Ok(record) => {
                 assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
                 // What is taken back leaves no trace: every test sees only what is done after that.
-                if desc.name.starts_with("vkCmd") && self.takes_back {
-                    self.tracker.take_back(1, record);
+                if desc.name.starts_with("vkCmd") && self.cancels_commands {
+                    self.tracker.cancel_command(1, record);
                     assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
                 }
             }
             Err(error) => panic!("{error}"),
         }
-        let (mut image, mut stream) = (Vec::new(), Stream::default());
+        let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
         if unsafe { outputs_image(desc, params, result, &mut image) } {
             // SAFETY: `outputs_image` just gathered the outputs of this command, from parameters that are borrowed.
@@ -306,7 +306,7 @@ impl<L: Listener> App<L> {
             image: image(of),
             view_type: ImageViewType::_2D_ARRAY,
             format,
-            subresource_range: whole(aspects),
+            subresource_range: whole_range(aspects),
             ..ImageViewCreateInfo::zeroed()
         };
         self.call(
@@ -395,7 +395,7 @@ impl<L: Listener> App<L> {
     }
 
     /// The address of a buffer becomes known.
-    pub(crate) fn tell_address(&mut self, serial: u64, address: u64) {
+    pub(crate) fn set_buffer_address(&mut self, serial: u64, address: u64) {
         let info = BufferDeviceAddressInfo { buffer: buffer(serial), ..BufferDeviceAddressInfo::zeroed() };
         let params = GetBufferDeviceAddressParams { device: device(DEVICE), p_info: Ptr::to(&info) };
         self.call_with(Command::GetBufferDeviceAddress, &params, address);
@@ -476,7 +476,7 @@ pub(crate) fn aspects(format: Format) -> ImageAspectFlags {
     }
 }
 
-pub(crate) fn whole(aspect_mask: ImageAspectFlags) -> ImageSubresourceRange {
+pub(crate) fn whole_range(aspect_mask: ImageAspectFlags) -> ImageSubresourceRange {
     ImageSubresourceRange {
         aspect_mask,
         base_mip_level: 0,
@@ -502,9 +502,9 @@ pub(crate) fn stage(stage: ShaderStageFlagBits, module: u64) -> PipelineShaderSt
 }
 
 /// The shaders of the tests: the first word of their code is their place in the list.
-pub(crate) struct Shaders(pub(crate) Vec<ShaderInterface>);
+pub(crate) struct TestShaders(pub(crate) Vec<ShaderInterface>);
 
-impl Reflect for Shaders {
+impl Reflect for TestShaders {
     fn reflect(&self, code: &ShaderCode<'_>) -> Option<ShaderInterface> {
         assert_eq!(code.entry_point, "main");
         self.0.get(*code.words.first()? as usize).cloned()
@@ -527,6 +527,6 @@ pub(crate) fn accesses(program: &Program, buffer: usize, index: usize) -> &[lava
 }
 
 /// Accesses in short: resource, stage and access.
-pub(crate) fn brief(all: &[lavascope_sync_ir::Access]) -> Vec<(u32, u64, u64)> {
+pub(crate) fn access_summaries(all: &[lavascope_sync_ir::Access]) -> Vec<(u32, u64, u64)> {
     all.iter().map(|it| (it.resource.0, it.stage, it.access)).collect()
 }

@@ -87,7 +87,7 @@ pub(crate) fn allocate_sets(app: &mut App<Collector>) {
     }
 }
 
-pub(crate) fn info(serial: u64, offset: u64, range: u64) -> DescriptorBufferInfo {
+pub(crate) fn buffer_info(serial: u64, offset: u64, range: u64) -> DescriptorBufferInfo {
     DescriptorBufferInfo { buffer: buffer(serial), offset, range }
 }
 
@@ -105,10 +105,10 @@ pub(crate) fn write_buffers(
         p_buffer_info: Ptr::to_slice(infos),
         ..WriteDescriptorSet::zeroed()
     };
-    update(app, &[write], &[]);
+    update_sets(app, &[write], &[]);
 }
 
-pub(crate) fn update(app: &mut App<Collector>, writes: &[WriteDescriptorSet], copies: &[CopyDescriptorSet]) {
+pub(crate) fn update_sets(app: &mut App<Collector>, writes: &[WriteDescriptorSet], copies: &[CopyDescriptorSet]) {
     app.call(
         Command::UpdateDescriptorSets,
         &UpdateDescriptorSetsParams {
@@ -121,7 +121,7 @@ pub(crate) fn update(app: &mut App<Collector>, writes: &[WriteDescriptorSet], co
     );
 }
 
-pub(crate) fn bind(app: &mut App<Collector>, set: u64, offsets: &[u32]) {
+pub(crate) fn bind_set(app: &mut App<Collector>, set: u64, offsets: &[u32]) {
     app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 1);
     app.call(
         Command::CmdBindDescriptorSets,

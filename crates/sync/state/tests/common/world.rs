@@ -1,6 +1,6 @@
 //! A world in which every command has something to access: buffers 1 to 6, images 1 to 3, depth image 4, pipelines.
 //!
-//! What it is validated against: [`validated`] writes to everything before, with a barrier behind it and without.
+//! What it is validated against: [`unsynchronized_resources`] writes to everything before, with a barrier behind it and without.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +16,19 @@ pub(crate) const EXTENT: [u32; 2] = [16, 16];
 pub(crate) const IMAGES: [u32; 3] = [6, 7, 8];
 pub(crate) const DEPTH: u32 = 9;
 
-pub(crate) fn world() -> App<Collector> {
-    world_with(ShaderInterface { outputs: 1, ..ShaderInterface::default() })
+pub(crate) fn fixture() -> App<Collector> {
+    fixture_with(ShaderInterface { outputs: 1, ..ShaderInterface::default() })
 }
 
 /// The world with another fragment shader.
-pub(crate) fn world_with(fragment: ShaderInterface) -> App<Collector> {
+pub(crate) fn fixture_with(fragment: ShaderInterface) -> App<Collector> {
     let storage = DescriptorUse { writes: true, ..DescriptorUse::new(0, 0) };
-    let shaders = Shaders(vec![
+    let shaders = TestShaders(vec![
         ShaderInterface { inputs: 1, ..ShaderInterface::default() },
         fragment,
         ShaderInterface { descriptors: vec![storage], ..ShaderInterface::default() },
     ]);
-    let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
+    let mut app = App::with_tracker(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
     for serial in 1..7 {
         app.make_buffer(serial, BUFFER, serial * BUFFER);
     }
@@ -38,23 +38,23 @@ pub(crate) fn world_with(fragment: ShaderInterface) -> App<Collector> {
     app.make_image(4, Format::D32_SFLOAT, EXTENT, 1, 1 << 21);
     (0..3).for_each(|it| app.make_shader(it, it as u32));
     app.make_compute_pipeline(2, 2);
-    make_drawing_pipeline(&mut app, 1, Blending::default());
+    make_drawing_pipeline(&mut app, 1, BlendOptions::default());
     make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
-    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(4, 0, WHOLE_SIZE)]);
+    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[buffer_info(4, 0, WHOLE_SIZE)]);
     app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
     app
 }
 
 /// How a pipeline treats its color attachment.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Blending {
+pub(crate) struct BlendOptions {
     pub(crate) is_blended: bool,
     /// Input attachments are read in the order of fragments.
     pub(crate) is_ordered: bool,
 }
 
 /// Draws to one color attachment and depth, from one vertex binding of 16 bytes each.
-pub(crate) fn make_drawing_pipeline(app: &mut App<Collector>, serial: u64, how: Blending) {
+pub(crate) fn make_drawing_pipeline(app: &mut App<Collector>, serial: u64, how: BlendOptions) {
     let stages = [stage(ShaderStageFlagBits::VERTEX, 0), stage(ShaderStageFlagBits::FRAGMENT, 1)];
     let binding = VertexInputBindingDescription { binding: 0, stride: 16, input_rate: VertexInputRate::VERTEX };
     let attribute = VertexInputAttributeDescription {
@@ -165,7 +165,7 @@ pub(crate) fn write_all(app: &mut App<Collector>) {
                 image_layout: ImageLayout::GENERAL,
                 p_color: Ptr::to(&ClearColorValue::zeroed()),
                 range_count: 1,
-                p_ranges: Ptr::to(&whole(ImageAspectFlags::COLOR)),
+                p_ranges: Ptr::to(&whole_range(ImageAspectFlags::COLOR)),
             }
         );
     }
@@ -177,13 +177,13 @@ pub(crate) fn write_all(app: &mut App<Collector>) {
             image_layout: ImageLayout::GENERAL,
             p_depth_stencil: Ptr::to(&ClearDepthStencilValue::zeroed()),
             range_count: 1,
-            p_ranges: Ptr::to(&whole(ImageAspectFlags::DEPTH)),
+            p_ranges: Ptr::to(&whole_range(ImageAspectFlags::DEPTH)),
         }
     );
 }
 
 /// The resources that commands access wrongly behind writes to everything. With a barrier there is nothing wrong.
-pub(crate) fn validated(make: impl Fn() -> App<Collector>, commands: impl Fn(&mut App<Collector>)) -> Vec<u32> {
+pub(crate) fn unsynchronized_resources(make: impl Fn() -> App<Collector>, commands: impl Fn(&mut App<Collector>)) -> Vec<u32> {
     let run = |has_barrier: bool| {
         let mut app = make();
         app.begin(2);

@@ -2,13 +2,13 @@
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::*;
-use lavascope_marshal::{Ids, Packer, Stream, outputs_image};
+use lavascope_marshal::{IdResolver, Packer, RecordBuffer, outputs_image};
 use lavascope_record::{Record, check};
 use lavascope_sim::World;
 
 struct Names;
 
-impl Ids for Names {
+impl IdResolver for Names {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         World::id_of(ty, handle)
     }
@@ -64,10 +64,10 @@ impl App {
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
         let mut packer = Packer::new(&Names, &World);
-        let mut stream = Stream::default();
+        let mut stream = RecordBuffer::default();
         // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
         self.add(unsafe { packer.enter(&mut stream, command, params, self.calls) }.to_vec());
-        let (mut image, mut stream) = (Vec::new(), Stream::default());
+        let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
         if unsafe { outputs_image(desc, params, 0, &mut image) }
             // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.

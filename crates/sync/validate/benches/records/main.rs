@@ -7,7 +7,7 @@ mod drawing;
 
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
-use lavascope_record::{Kind, Record};
+use lavascope_record::{RecordPhase, Record};
 use lavascope_state::{Listener, SpirvReflection, Tracker};
 use lavascope_validate::Validator;
 
@@ -72,9 +72,9 @@ struct Quiet;
 impl Listener for Quiet {}
 
 fn follow(tracker: &mut Tracker<Quiet>, record: Record<'static>) {
-    match record.kind() {
-        Kind::Enter => tracker.enter(1, record),
-        Kind::Leave => tracker.leave(1, record),
+    match record.phase() {
+        RecordPhase::Enter => tracker.enter(1, record),
+        RecordPhase::Leave => tracker.leave(1, record),
     };
 }
 

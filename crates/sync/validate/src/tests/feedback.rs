@@ -182,7 +182,7 @@ fn without_feedback_it_is_told_as_if_nobody_had_waited() {
     assert_eq!(end(|app, _| app.devices.finish()), possible, "the end of the process");
     let gone = |app: &mut App, _: &[Word]| {
         let at = app.at(Api::DestroyDevice);
-        app.devices.device_gone(at);
+        app.devices.device_destroyed(at);
     };
     assert_eq!(end(gone), possible, "the end of the device");
     let many = |app: &mut App, _: &[Word]| {

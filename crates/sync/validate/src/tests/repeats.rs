@@ -172,7 +172,7 @@ impl Script {
             }
             if self.takes_back && self.dice.is_one_in(60) {
                 let at = self.app.at(Api::CmdCopyBuffer);
-                self.app.devices.take_back(at, id);
+                self.app.devices.cancel_command(at, id);
             }
         }
         let at = self.app.at(Api::EndCommandBuffer);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lavascope_diag::{Diagnostic, Severity};
-use lavascope_record::Written;
+use lavascope_record::HostWrite;
 use lavascope_validate::Validator;
 
 use crate::progress::Progress;
@@ -55,7 +55,7 @@ fn check_with(
         records += 1;
         match it.record {
             Ok(record) => validator.record(it.stream, record),
-            Err(_) => Written::of(it.words).into_iter().for_each(|it| validator.host_wrote(it)),
+            Err(_) => HostWrite::parse(it.words).into_iter().for_each(|it| validator.host_wrote(it)),
         }
         let goes_on = goes_on(&validator);
         if validator.has_found() {

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_record::{Call, HostBytes, Kind, Record, Written};
+use lavascope_record::{Call, HostBytes, RecordPhase, Record, HostWrite};
 use lavascope_trace::{BlockKind, MomentKind, Trace};
 use serde::Serialize;
 use serde_json::Value;
@@ -147,7 +147,7 @@ impl Info {
         let mut last = 0;
         let outcome = each_record(file, trace, &Progress::new(file.size()), |it| {
             last = last.max(it.time);
-            match (&it.record, Written::of(it.words), HostBytes::of(it.words)) {
+            match (&it.record, HostWrite::parse(it.words), HostBytes::parse(it.words)) {
                 (Ok(record), ..) => self.add(it.stream, *record),
                 (_, Some(written), _) => self.memory_written.add(written),
                 (_, _, Some(read)) => self.host_bytes += read.bytes.len() as u64,
@@ -162,8 +162,8 @@ impl Info {
 
     fn add(&mut self, stream: u32, record: Record<'_>) {
         let (thread, name) = (self.threads.entry(stream).or_default(), record.command().desc().name);
-        self.order.hand_overs += u64::from(record.touches().len() > 0);
-        if record.kind() == Kind::Leave {
+        self.order.hand_overs += u64::from(record.order_edges().len() > 0);
+        if record.phase() == RecordPhase::Leave {
             thread.did_not_return = None;
             return;
         }
@@ -297,7 +297,7 @@ fn device_text(it: &Value) -> String {
 }
 
 impl MemoryWritten {
-    fn add(&mut self, it: Written<'_>) {
+    fn add(&mut self, it: HostWrite<'_>) {
         self.bytes += it.size() as u64;
         self.runs += it.runs().len() as u64;
         let memory = it.memory().to_string();

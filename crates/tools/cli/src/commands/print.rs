@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_record::{CheckError, HostBytes, Kind, Titles, Written, print::print_with};
+use lavascope_record::{CheckError, HostBytes, RecordPhase, ObjectNames, HostWrite, print::print_with};
 use lavascope_trace::MomentKind;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let trace = file.open()?;
     let speed = trace.facts().iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second).max(1);
-    let mut state = Printing { arguments, speed, call: 0, frame: 0, thread: 0, titles: Titles::default() };
+    let mut state = Printing { arguments, speed, call: 0, frame: 0, thread: 0, titles: ObjectNames::default() };
     let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
     let mut has_reader = true;
     let outcome = each_record(&file, &trace, &Progress::new(file.size()), |it| {
@@ -77,16 +77,16 @@ struct Printing<'a> {
     frame: u64,
     /// The thread whose call was printed last.
     thread: u32,
-    titles: Titles,
+    titles: ObjectNames,
 }
 
 impl Printing<'_> {
     /// A record as it is printed; nothing if it is not wanted.
     fn text(&mut self, it: &Read<'_>) -> String {
-        if let Some(written) = Written::of(it.words) {
+        if let Some(written) = HostWrite::parse(it.words) {
             return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
         }
-        if let Some(bytes) = HostBytes::of(it.words) {
+        if let Some(bytes) = HostBytes::parse(it.words) {
             return if self.is_wanted(it) { self.host(it, bytes) } else { String::new() };
         }
         let record = match &it.record {
@@ -94,10 +94,10 @@ impl Printing<'_> {
             Err(why) if self.is_wanted(it) => return self.odd(it, why),
             Err(_) => return String::new(),
         };
-        self.titles.follow(record);
+        self.titles.apply(record);
         let is_wanted = self.is_wanted(it);
         let (call, frame) = (self.call, self.frame);
-        if record.kind() == Kind::Enter {
+        if record.phase() == RecordPhase::Enter {
             self.call += 1;
             self.frame += u64::from(MomentKind::of(record.command()) == Some(MomentKind::Frame));
         }
@@ -107,8 +107,8 @@ impl Printing<'_> {
         let body = print_with(record, &self.titles);
         let seconds = it.time as f64 / self.speed as f64;
         if self.arguments.json {
-            let after: Vec<_> = record.touches().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
-            let kind = if record.kind() == Kind::Enter { "enter" } else { "leave" };
+            let after: Vec<_> = record.order_edges().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
+            let kind = if record.phase() == RecordPhase::Enter { "enter" } else { "leave" };
             let line = json!({
                 "index": call,
                 "frame": frame,
@@ -127,17 +127,17 @@ impl Printing<'_> {
             self.thread = it.stream;
             text += &format!("// thread {}\n", it.stream);
         }
-        if record.kind() == Kind::Enter {
+        if record.phase() == RecordPhase::Enter {
             text += &format!("// {call}: frame {frame}, {seconds:.9} s\n");
         }
-        text.extend(record.touches().map(|it| format!("// after call {} of thread {}\n", it.call, it.thread)));
+        text.extend(record.order_edges().map(|it| format!("// after call {} of thread {}\n", it.call, it.thread)));
         text + &body
     }
 
     fn is_wanted(&self, it: &Read<'_>) -> bool {
         let is_in = |range: &Option<Range<u64>>, at: u64| range.as_ref().is_none_or(|it| it.contains(&at));
         // What a call returns belongs to it.
-        let is_leave = (it.words[0] >> 48) as u8 == Kind::Leave as u8;
+        let is_leave = (it.words[0] >> 48) as u8 == RecordPhase::Leave as u8;
         let call = self.call.saturating_sub(u64::from(is_leave));
         self.arguments.thread.is_none_or(|thread| thread == it.stream)
             && is_in(&self.arguments.frame, self.frame)
@@ -145,7 +145,7 @@ impl Printing<'_> {
     }
 
     /// What the host wrote before the call behind it.
-    fn written(&self, it: &Read<'_>, written: Written<'_>) -> String {
+    fn written(&self, it: &Read<'_>, written: HostWrite<'_>) -> String {
         let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.speed as f64);
         if self.arguments.json {
             let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lavascope_abi::{Command, HandleType, ObjectId};
-use lavascope_record::{Head, Kind, Touch};
+use lavascope_record::{RecordHeader, RecordPhase, OrderEdge};
 use lavascope_trace::{BlockWriter, Codec, RawBlock, Recorded, Recorder, StreamReader, Trace};
 
 use crate::common::{output, text};
@@ -18,21 +18,21 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn head(&self) -> Head {
-        Head::from_words(self.words[0], self.words[1])
+    pub(crate) fn head(&self) -> RecordHeader {
+        RecordHeader::from_words(self.words[0], self.words[1])
     }
 
     fn is(&self, command: Command) -> bool {
         let head = self.head();
-        head.kind == Kind::Enter as u8 && head.command == command as u16
+        head.kind == RecordPhase::Enter as u8 && head.command == command as u16
     }
 
     /// One more call of another thread that it comes after.
     fn touch(&mut self, thread: u32, call: u64) {
         let head = self.head();
-        let words = Head { touches: head.touches + 1, ..head }.to_words();
+        let words = RecordHeader { order_edge_count: head.order_edge_count + 1, ..head }.to_words();
         self.words[..2].copy_from_slice(&words);
-        self.words.push(Touch { thread, call }.to_word());
+        self.words.push(OrderEdge { thread, call }.to_word());
     }
 }
 

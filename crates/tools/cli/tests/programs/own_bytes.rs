@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lavascope_abi::ObjectId;
-use lavascope_record::{Kind, Outcome, Written, check};
+use lavascope_record::{RecordPhase, Outcome, HostWrite, check};
 use serde_json::{Value, json};
 
 use crate::bad_input::compiled;
@@ -30,9 +30,9 @@ impl Contents {
     fn read(path: &Path) -> Contents {
         let mut all = Contents::default();
         for piece in read_from(path) {
-            if let Some(written) = Written::of(&piece.words) {
+            if let Some(written) = HostWrite::parse(&piece.words) {
                 all.write(&written);
-            } else if piece.head().kind == Kind::Leave as u8 {
+            } else if piece.head().kind == RecordPhase::Leave as u8 {
                 let record = check(&piece.words).expect("it is whole");
                 match Outcome::of(record) {
                     Some(Outcome::GetRayTracingShaderGroupHandlesKHR(it)) => {
@@ -50,7 +50,7 @@ impl Contents {
         all
     }
 
-    fn write(&mut self, written: &Written<'_>) {
+    fn write(&mut self, written: &HostWrite<'_>) {
         let memory = self.memories.entry(written.memory()).or_default();
         for (offset, bytes) in written.runs() {
             let end = offset as usize + bytes.len();

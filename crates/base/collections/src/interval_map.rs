@@ -8,25 +8,25 @@ use std::ops::Range;
 /// Ranges of a leaf.
 const LEAF_MAX: usize = 128;
 
-/// Values by range. Neighbors with equal values stay apart unless [`IntervalMap::join`] is called.
+/// Values by range. Neighbors with equal values stay apart unless [`IntervalMap::merge_equal_neighbors`] is called.
 #[derive(Clone, Debug)]
 pub struct IntervalMap<V> {
     /// The first number of each leaf.
-    firsts: Vec<u64>,
+    leaf_starts: Vec<u64>,
     leaves: Vec<Leaf<V>>,
     len: usize,
     /// The leaf that was looked into last, and the place there: the next look is often into the same, or to what is
     /// behind.
-    last: usize,
-    near: usize,
+    last_leaf: usize,
+    last_index: usize,
     /// Leaves of before it was cleared, empty.
-    spare: Vec<Leaf<V>>,
+    spare_leaves: Vec<Leaf<V>>,
     /// Where ranges were found that were asked for just as they are: some of them, or none at all.
-    found: Vec<(u32, u32)>,
+    lookup_cache: Vec<(u32, u32)>,
 }
 
 /// How many such ranges are remembered, at most.
-const FOUND: usize = 256;
+const LOOKUP_CACHE_SIZE: usize = 256;
 /// Below this many ranges there is nothing to gain.
 const FOUND_MIN: usize = 8;
 
@@ -43,13 +43,13 @@ struct Leaf<V> {
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
         IntervalMap {
-            firsts: Vec::new(),
+            leaf_starts: Vec::new(),
             leaves: Vec::new(),
             len: 0,
-            last: 0,
-            near: 0,
-            spare: Vec::new(),
-            found: Vec::new(),
+            last_leaf: 0,
+            last_index: 0,
+            spare_leaves: Vec::new(),
+            lookup_cache: Vec::new(),
         }
     }
 }
@@ -82,16 +82,16 @@ impl<V> Leaf<V> {
 
 /// Where a range lies: its leaf and its place there. The place may be one past the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Spot {
+struct LeafCursor {
     leaf: usize,
-    at: usize,
+    index: usize,
 }
 
 /// Under which number a range is remembered, by its start.
 #[inline]
-fn found_at(start: u64) -> usize {
+fn lookup_cache_slot(start: u64) -> usize {
     // Starts are multiples of the same numbers, so that all of their bits must count.
-    ((start ^ start >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - FOUND.trailing_zeros())) as usize
+    ((start ^ start >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - LOOKUP_CACHE_SIZE.trailing_zeros())) as usize
 }
 
 impl<V: Clone + Default> IntervalMap<V> {
@@ -109,16 +109,16 @@ impl<V: Clone + Default> IntervalMap<V> {
         let mut spot = self.first_ending_after(range.start);
         std::iter::from_fn(move || {
             let mut leaf = self.leaves.get(spot.leaf)?;
-            if spot.at == leaf.starts.len() {
-                spot = Spot { leaf: spot.leaf + 1, at: 0 };
+            if spot.index == leaf.starts.len() {
+                spot = LeafCursor { leaf: spot.leaf + 1, index: 0 };
                 leaf = self.leaves.get(spot.leaf)?;
             }
-            let (start, end) = (leaf.starts[spot.at], leaf.ends[spot.at]);
+            let (start, end) = (leaf.starts[spot.index], leaf.ends[spot.index]);
             if start >= range.end || range.is_empty() {
                 return None;
             }
-            spot.at += 1;
-            Some((start.max(range.start)..end.min(range.end), &leaf.values[spot.at - 1]))
+            spot.index += 1;
+            Some((start.max(range.start)..end.min(range.end), &leaf.values[spot.index - 1]))
         })
     }
 
@@ -129,43 +129,43 @@ impl<V: Clone + Default> IntervalMap<V> {
 
     /// The value of a range that is there just as it is.
     #[inline]
-    pub fn exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
-        let hint = self.found.get(found_at(range.start)).map(|it| Spot { leaf: it.0 as usize, at: it.1 as usize });
+    pub fn get_exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
+        let hint = self.lookup_cache.get(lookup_cache_slot(range.start)).map(|it| LeafCursor { leaf: it.0 as usize, index: it.1 as usize });
         let spot = match hint.filter(|it| self.start(*it) == Some(range.start)) {
             Some(spot) => spot,
             None => self.find_exact(range.start)?,
         };
         let leaf = self.leaves.get_mut(spot.leaf)?;
-        let is_exact = *leaf.ends.get(spot.at)? == range.end;
-        if is_exact { leaf.values.get_mut(spot.at) } else { None }
+        let is_exact = *leaf.ends.get(spot.index)? == range.end;
+        if is_exact { leaf.values.get_mut(spot.index) } else { None }
     }
 
     /// A new value for a range of which nothing is there yet, to be written in its place; none if something is.
-    pub fn fresh_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
-        let spot = self.first_ending_after_again(range.start);
+    pub fn insert_default_if_vacant(&mut self, range: &Range<u64>) -> Option<&mut V> {
+        let spot = self.first_ending_after_cached(range.start);
         if range.is_empty() || self.get(spot).is_some_and(|(start, _)| start < range.end) {
             return None;
         }
         let spot = self.insert(spot, range.clone(), V::default());
-        self.leaves.get_mut(spot.leaf)?.values.get_mut(spot.at)
+        self.leaves.get_mut(spot.leaf)?.values.get_mut(spot.index)
     }
 
     #[inline]
-    fn start(&self, spot: Spot) -> Option<u64> {
-        self.leaves.get(spot.leaf)?.starts.get(spot.at).copied()
+    fn start(&self, spot: LeafCursor) -> Option<u64> {
+        self.leaves.get(spot.leaf)?.starts.get(spot.index).copied()
     }
 
     /// Where the range is that starts there, which is remembered.
-    fn find_exact(&mut self, start: u64) -> Option<Spot> {
-        let spot = self.first_ending_after_again(start);
+    fn find_exact(&mut self, start: u64) -> Option<LeafCursor> {
+        let spot = self.first_ending_after_cached(start);
         if self.start(spot)? != start {
             return None;
         }
         if self.len >= FOUND_MIN {
-            if self.found.is_empty() {
-                self.found.resize(FOUND, (0, 0));
+            if self.lookup_cache.is_empty() {
+                self.lookup_cache.resize(LOOKUP_CACHE_SIZE, (0, 0));
             }
-            self.found[found_at(start)] = (spot.leaf as u32, spot.at as u32);
+            self.lookup_cache[lookup_cache_slot(start)] = (spot.leaf as u32, spot.index as u32);
         }
         Some(spot)
     }
@@ -175,7 +175,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         if range.is_empty() {
             return;
         }
-        let spot = self.first_ending_after_again(range.start);
+        let spot = self.first_ending_after_cached(range.start);
         if self.update_one(spot, &range, &mut change) {
             return;
         }
@@ -187,7 +187,7 @@ impl<V: Clone + Default> IntervalMap<V> {
             let next = self.get(spot).map(|(start, end)| start..end).filter(|it| it.start < range.end);
             match next {
                 Some(part) if part.start == at => {
-                    let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.at]));
+                    let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.index]));
                     change(part.clone(), &mut value);
                     self.set(spot, value);
                     at = part.end;
@@ -208,21 +208,21 @@ impl<V: Clone + Default> IntervalMap<V> {
     /// The common cases: exactly one range that is there, a part of one, or one gap.
     fn update_one(
         &mut self,
-        spot: Spot,
+        spot: LeafCursor,
         range: &Range<u64>,
         change: &mut impl FnMut(Range<u64>, &mut Option<V>),
     ) -> bool {
         match self.get(spot) {
             Some((start, end)) if start == range.start && end == range.end => {
-                let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.at]));
+                let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.index]));
                 change(range.clone(), &mut value);
                 self.set(spot, value);
                 true
             }
             Some((start, end)) if start <= range.start && range.end <= end => {
-                let mut value = Some(self.leaves[spot.leaf].values[spot.at].clone());
+                let mut value = Some(self.leaves[spot.leaf].values[spot.index].clone());
                 change(range.clone(), &mut value);
-                self.put_inside(spot, start..end, range, value);
+                self.replace_part(spot, start..end, range, value);
                 true
             }
             Some((start, _)) if start < range.end => false,
@@ -244,14 +244,14 @@ impl<V: Clone + Default> IntervalMap<V> {
         }
         self.split(range.start);
         self.split(range.end);
-        let Spot { leaf: first, mut at } = self.first_ending_after(range.start);
+        let LeafCursor { leaf: first, index: mut at } = self.first_ending_after(range.start);
         let mut end = first;
         while let Some(leaf) = self.leaves.get_mut(end) {
             let (count, until) = (leaf.starts.len(), at + leaf.starts[at..].partition_point(|it| *it < range.end));
             leaf.remove(at..until);
             self.len -= until - at;
             if let Some(start) = leaf.starts.first() {
-                self.firsts[end] = *start;
+                self.leaf_starts[end] = *start;
             }
             if until < count {
                 break;
@@ -262,18 +262,18 @@ impl<V: Clone + Default> IntervalMap<V> {
         let is_empty = |it: &usize| self.leaves[*it].starts.is_empty();
         let Some(begin) = (first..end).find(is_empty) else { return };
         self.leaves.drain(begin..end);
-        self.firsts.drain(begin..end);
+        self.leaf_starts.drain(begin..end);
     }
 
     /// Takes everything out, and keeps some of the room.
     pub fn clear(&mut self) {
-        self.firsts.clear();
-        self.leaves.truncate(SPARE_MAX - self.spare.len());
+        self.leaf_starts.clear();
+        self.leaves.truncate(SPARE_MAX - self.spare_leaves.len());
         for mut leaf in self.leaves.drain(..) {
             leaf.clear();
-            self.spare.push(leaf);
+            self.spare_leaves.push(leaf);
         }
-        (self.len, self.last, self.near) = (0, 0, 0);
+        (self.len, self.last_leaf, self.last_index) = (0, 0, 0);
     }
 
     /// Keeps only the ranges whose values fit.
@@ -293,13 +293,13 @@ impl<V: Clone + Default> IntervalMap<V> {
             leaf.values.truncate(kept);
         }
         self.leaves.retain(|it| !it.starts.is_empty());
-        self.firsts.clear();
-        self.firsts.extend(self.leaves.iter().map(|it| it.starts[0]));
-        (self.len, self.last) = (self.leaves.iter().map(|it| it.starts.len()).sum(), 0);
+        self.leaf_starts.clear();
+        self.leaf_starts.extend(self.leaves.iter().map(|it| it.starts[0]));
+        (self.len, self.last_leaf) = (self.leaves.iter().map(|it| it.starts.len()).sum(), 0);
     }
 
     /// Neighbors inside `range`, and at its edges, that have equal values become one.
-    pub fn join(&mut self, range: Range<u64>)
+    pub fn merge_equal_neighbors(&mut self, range: Range<u64>)
     where
         V: PartialEq,
     {
@@ -309,13 +309,13 @@ impl<V: Clone + Default> IntervalMap<V> {
             let Some((start, end)) = self.get(spot).filter(|it| it.0 <= range.end) else { return };
             let next = self.first_ending_after(end);
             let is_same = self.get(next).is_some_and(|it| it.0 == end)
-                && self.leaves[spot.leaf].values[spot.at] == self.leaves[next.leaf].values[next.at];
+                && self.leaves[spot.leaf].values[spot.index] == self.leaves[next.leaf].values[next.index];
             if is_same {
-                let end = self.leaves[next.leaf].ends[next.at];
+                let end = self.leaves[next.leaf].ends[next.index];
                 self.set(next, None);
                 // Taking out what comes behind moves nothing in front of it, but may empty a leaf behind.
                 let spot = self.first_ending_after(start);
-                self.leaves[spot.leaf].ends[spot.at] = end;
+                self.leaves[spot.leaf].ends[spot.index] = end;
                 at = start;
             } else {
                 at = end;
@@ -323,104 +323,104 @@ impl<V: Clone + Default> IntervalMap<V> {
         }
     }
 
-    fn get(&self, spot: Spot) -> Option<(u64, u64)> {
+    fn get(&self, spot: LeafCursor) -> Option<(u64, u64)> {
         let leaf = self.leaves.get(spot.leaf)?;
-        Some((*leaf.starts.get(spot.at)?, leaf.ends[spot.at]))
+        Some((*leaf.starts.get(spot.index)?, leaf.ends[spot.index]))
     }
 
     /// The first range that ends after a number: the one it lies in, or the next one. Where there is none, the end of
     /// the last leaf.
-    fn first_ending_after(&self, number: u64) -> Spot {
-        self.first_ending_after_in(self.firsts.partition_point(|it| *it <= number).saturating_sub(1), number)
+    fn first_ending_after(&self, number: u64) -> LeafCursor {
+        self.first_ending_after_in(self.leaf_starts.partition_point(|it| *it <= number).saturating_sub(1), number)
     }
 
     /// The same, with a look into the last leaf first.
     #[inline]
-    fn first_ending_after_again(&mut self, number: u64) -> Spot {
-        let last = self.last;
-        let is_there = self.firsts.get(last).is_some_and(|it| *it <= number)
-            && self.firsts.get(last + 1).is_none_or(|it| number < *it);
+    fn first_ending_after_cached(&mut self, number: u64) -> LeafCursor {
+        let last = self.last_leaf;
+        let is_there = self.leaf_starts.get(last).is_some_and(|it| *it <= number)
+            && self.leaf_starts.get(last + 1).is_none_or(|it| number < *it);
         if !is_there {
-            self.last = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
+            self.last_leaf = self.leaf_starts.partition_point(|it| *it <= number).saturating_sub(1);
         }
-        let spot = self.first_ending_near(number).unwrap_or_else(|| self.first_ending_after_in(self.last, number));
-        self.near = spot.at;
+        let spot = self.first_ending_near(number).unwrap_or_else(|| self.first_ending_after_in(self.last_leaf, number));
+        self.last_index = spot.index;
         spot
     }
 
     /// If it is what was found last, or what is behind that, in the last leaf.
     #[inline]
-    fn first_ending_near(&self, number: u64) -> Option<Spot> {
-        let (leaf, ends) = (self.last, &self.leaves.get(self.last)?.ends[..]);
+    fn first_ending_near(&self, number: u64) -> Option<LeafCursor> {
+        let (leaf, ends) = (self.last_leaf, &self.leaves.get(self.last_leaf)?.ends[..]);
         let is_over = |at: usize| ends.get(at).is_some_and(|it| *it <= number);
-        let at = match is_over(self.near) {
-            true => self.near + 1,
-            false if self.near == 0 || is_over(self.near - 1) => self.near,
+        let at = match is_over(self.last_index) {
+            true => self.last_index + 1,
+            false if self.last_index == 0 || is_over(self.last_index - 1) => self.last_index,
             false => return None,
         };
         let is_there = ends.get(at).is_some_and(|it| number < *it);
         let is_end = at == ends.len() && leaf + 1 == self.leaves.len();
-        (is_there || is_end).then_some(Spot { leaf, at })
+        (is_there || is_end).then_some(LeafCursor { leaf, index: at })
     }
 
     #[inline]
-    fn first_ending_after_in(&self, leaf: usize, number: u64) -> Spot {
-        let Some(it) = self.leaves.get(leaf) else { return Spot { leaf: 0, at: 0 } };
+    fn first_ending_after_in(&self, leaf: usize, number: u64) -> LeafCursor {
+        let Some(it) = self.leaves.get(leaf) else { return LeafCursor { leaf: 0, index: 0 } };
         let at = it.ends.partition_point(|it| *it <= number);
         if at == it.ends.len() && leaf + 1 < self.leaves.len() {
-            return Spot { leaf: leaf + 1, at: 0 };
+            return LeafCursor { leaf: leaf + 1, index: 0 };
         }
-        Spot { leaf, at }
+        LeafCursor { leaf, index: at }
     }
 
     /// Changes a value, or takes its range out.
-    fn set(&mut self, spot: Spot, value: Option<V>) {
+    fn set(&mut self, spot: LeafCursor, value: Option<V>) {
         let leaf = &mut self.leaves[spot.leaf];
         match value {
-            Some(value) => leaf.values[spot.at] = value,
+            Some(value) => leaf.values[spot.index] = value,
             None => {
-                leaf.remove(spot.at..spot.at + 1);
+                leaf.remove(spot.index..spot.index + 1);
                 self.len -= 1;
                 if leaf.starts.is_empty() {
                     self.leaves.remove(spot.leaf);
-                    self.firsts.remove(spot.leaf);
+                    self.leaf_starts.remove(spot.leaf);
                 } else {
-                    self.firsts[spot.leaf] = leaf.starts[0];
+                    self.leaf_starts[spot.leaf] = leaf.starts[0];
                 }
             }
         }
     }
 
     /// Puts a range in front of the one at a spot; nothing of it is there yet. Gives where it is then.
-    fn insert(&mut self, spot: Spot, range: Range<u64>, value: V) -> Spot {
+    fn insert(&mut self, spot: LeafCursor, range: Range<u64>, value: V) -> LeafCursor {
         self.len += 1;
         if self.leaves.is_empty() {
-            self.firsts.push(range.start);
-            let mut leaf = self.spare.pop().unwrap_or_default();
+            self.leaf_starts.push(range.start);
+            let mut leaf = self.spare_leaves.pop().unwrap_or_default();
             leaf.insert(0, range, value);
             self.leaves.push(leaf);
-            return Spot { leaf: 0, at: 0 };
+            return LeafCursor { leaf: 0, index: 0 };
         }
-        let spot = self.make_room(spot);
+        let spot = self.split_full_leaf(spot);
         let leaf = &mut self.leaves[spot.leaf];
-        leaf.insert(spot.at, range, value);
-        self.firsts[spot.leaf] = leaf.starts[0];
+        leaf.insert(spot.index, range, value);
+        self.leaf_starts[spot.leaf] = leaf.starts[0];
         spot
     }
 
     /// A full leaf is split before something is put into it, so that no leaf ever has room for more. Gives the spot as
     /// it is then.
-    fn make_room(&mut self, spot: Spot) -> Spot {
+    fn split_full_leaf(&mut self, spot: LeafCursor) -> LeafCursor {
         let len = self.leaves[spot.leaf].starts.len();
         if len < LEAF_MAX {
             return spot;
         }
-        let is_last = spot.leaf + 1 == self.leaves.len() && spot.at == len;
+        let is_last = spot.leaf + 1 == self.leaves.len() && spot.index == len;
         if is_last {
             // At the end of everything, most likely more is to come: the old leaf stays full.
-            self.firsts.push(u64::MAX);
-            self.leaves.push(self.spare.pop().unwrap_or_default());
-            return Spot { leaf: spot.leaf + 1, at: 0 };
+            self.leaf_starts.push(u64::MAX);
+            self.leaves.push(self.spare_leaves.pop().unwrap_or_default());
+            return LeafCursor { leaf: spot.leaf + 1, index: 0 };
         }
         let at = LEAF_MAX / 2;
         let leaf = &mut self.leaves[spot.leaf];
@@ -429,28 +429,28 @@ impl<V: Clone + Default> IntervalMap<V> {
             ends: leaf.ends.split_off(at),
             values: leaf.values.split_off(at),
         };
-        self.firsts.insert(spot.leaf + 1, new.starts[0]);
+        self.leaf_starts.insert(spot.leaf + 1, new.starts[0]);
         self.leaves.insert(spot.leaf + 1, new);
-        match spot.at.checked_sub(at) {
-            Some(at) if at > 0 => Spot { leaf: spot.leaf + 1, at },
+        match spot.index.checked_sub(at) {
+            Some(at) if at > 0 => LeafCursor { leaf: spot.leaf + 1, index: at },
             _ => spot,
         }
     }
 
     /// A part of a range gets another value, or becomes a gap. It is not all of the range.
-    fn put_inside(&mut self, mut spot: Spot, whole: Range<u64>, part: &Range<u64>, value: Option<V>) {
+    fn replace_part(&mut self, mut spot: LeafCursor, whole: Range<u64>, part: &Range<u64>, value: Option<V>) {
         let leaf = &mut self.leaves[spot.leaf];
         if whole.start < part.start {
             // What is in front of it stays where it is.
-            leaf.ends[spot.at] = part.start;
-            let behind = (part.end < whole.end).then(|| leaf.values[spot.at].clone());
-            spot.at += 1;
+            leaf.ends[spot.index] = part.start;
+            let behind = (part.end < whole.end).then(|| leaf.values[spot.index].clone());
+            spot.index += 1;
             if let Some(behind) = behind {
                 spot = self.insert(spot, part.end..whole.end, behind);
             }
         } else {
-            leaf.starts[spot.at] = part.end;
-            self.firsts[spot.leaf] = leaf.starts[0];
+            leaf.starts[spot.index] = part.end;
+            self.leaf_starts[spot.leaf] = leaf.starts[0];
         }
         if let Some(value) = value {
             self.insert(spot, part.clone(), value);
@@ -463,9 +463,9 @@ impl<V: Clone + Default> IntervalMap<V> {
         let Some((start, end)) = self.get(spot) else { return };
         if start < at {
             let leaf = &mut self.leaves[spot.leaf];
-            leaf.ends[spot.at] = at;
-            let value = leaf.values[spot.at].clone();
-            self.insert(Spot { leaf: spot.leaf, at: spot.at + 1 }, at..end, value);
+            leaf.ends[spot.index] = at;
+            let value = leaf.values[spot.index].clone();
+            self.insert(LeafCursor { leaf: spot.leaf, index: spot.index + 1 }, at..end, value);
         }
     }
 }
@@ -487,7 +487,7 @@ mod tests {
             *value = Some(2);
         });
         assert_eq!(all(&map, 0..100), [(10..15, 1), (15..20, 2), (20..30, 2)]);
-        map.join(15..30);
+        map.merge_equal_neighbors(15..30);
         assert_eq!(map.len(), 2);
         assert_eq!(all(&map, 14..16), [(14..15, 1), (15..16, 2)]);
         map.remove(12..18);
@@ -547,7 +547,7 @@ mod tests {
                     map.remove(start..end);
                     array[start as usize..end as usize].fill(0);
                 }
-                1 => map.join(start..end),
+                1 => map.merge_equal_neighbors(start..end),
                 _ if round % 1_000 == 500 => {
                     map.retain(|it| *it != value);
                     array.iter_mut().filter(|it| **it == value).for_each(|it| *it = 0);
@@ -567,7 +567,7 @@ mod tests {
                 3 => {
                     let own = &mut array[start as usize..end as usize];
                     let is_fresh = own.iter().all(|it| *it == 0);
-                    match map.fresh_mut(&(start..end)) {
+                    match map.insert_default_if_vacant(&(start..end)) {
                         Some(it) if is_fresh => {
                             *it = value;
                             own.fill(value);
@@ -577,7 +577,7 @@ mod tests {
                 }
                 4 => {
                     let is_there = map.iter().any(|(it, _)| it == (start..end));
-                    let own = map.exact_mut(&(start..end));
+                    let own = map.get_exact_mut(&(start..end));
                     assert_eq!(own.is_some(), is_there, "round {round}");
                     if let Some(it) = own {
                         *it = value;
@@ -611,7 +611,7 @@ mod tests {
         for at in 0..1000_u64 {
             map.update(at..at + 1, |_, it| *it = Some((at / 250) as u32));
         }
-        map.join(0..1000);
+        map.merge_equal_neighbors(0..1000);
         assert_eq!(all(&map, 0..1000), [(0..250, 0), (250..500, 1), (500..750, 2), (750..1000, 3)]);
     }
 }

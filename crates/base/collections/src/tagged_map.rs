@@ -22,7 +22,7 @@ pub(crate) const TAG_SHIFT: u32 = 56;
 /// A map from non-zero keys to values whose top byte is part of the key.
 pub struct TaggedMap {
     /// The table in use. Release in `publish`; pairs with Acquire in `table`.
-    current: AtomicPtr<Table>,
+    current: AtomicPtr<TaggedTable>,
     writer: Mutex<Writer>,
 }
 
@@ -31,7 +31,7 @@ struct Writer {
     /// All tables ever used, the current one last. Old ones stay, since a reader may still be in one; each is at
     /// least twice as large as the one before, so together they are smaller than the current one. Not boxes: to move a
     /// box says that nobody else has its contents, and readers do.
-    tables: Vec<Arc<Table>>,
+    tables: Vec<Arc<TaggedTable>>,
     live: usize,
     /// Slots of the index that were used once, dead ones included.
     used: usize,
@@ -40,18 +40,18 @@ struct Writer {
     next: u32,
 }
 
-pub(crate) struct Table {
+pub(crate) struct TaggedTable {
     /// The number of an entry plus one in the low bits, as many as the number of slots has, and a part of its hash above
-    /// them. A dead slot has no number, but all bits above. Release in `put`, after the entry; pairs with Acquire in
+    /// them. A dead slot has no number, but all bits above. Release in `insert_new`, after the entry; pairs with Acquire in
     /// `get`.
     pub(crate) index: Box<[AtomicU32]>,
-    entries: Box<[Entry]>,
+    entries: Box<[TaggedEntry]>,
     /// How many bits a number has.
     bits: u32,
 }
 
-struct Entry {
-    /// Release in `put`, after the value; pairs with Acquire in `get`.
+struct TaggedEntry {
+    /// Release in `insert_new`, after the value; pairs with Acquire in `get`.
     key: AtomicU64,
     value: AtomicU64,
 }
@@ -66,7 +66,7 @@ impl TaggedMap {
     /// Room for `count` keys before the first growth.
     pub fn with_capacity(count: usize) -> TaggedMap {
         let map = TaggedMap { current: AtomicPtr::new(std::ptr::null_mut()), writer: Mutex::new(Writer::default()) };
-        map.publish(&mut map.lock(), Table::new((count * 2).next_power_of_two().max(SLOTS_MIN)));
+        map.publish(&mut map.lock(), TaggedTable::new((count * 2).next_power_of_two().max(SLOTS_MIN)));
         map
     }
 
@@ -93,7 +93,7 @@ impl TaggedMap {
         }
         let number = writer.free.pop().unwrap_or(writer.next);
         writer.next = writer.next.max(number + 1);
-        let was_unused = self.table().put(number, key, value);
+        let was_unused = self.table().insert_new(number, key, value);
         writer.live += 1;
         writer.used += usize::from(was_unused);
         None
@@ -110,7 +110,7 @@ impl TaggedMap {
         let value = table.entries[entry].value.load(Ordering::Relaxed);
         table.entries[entry].key.store(EMPTY, Ordering::Release);
         writer.live -= 1;
-        writer.used -= table.bury(slot);
+        writer.used -= table.mark_dead(slot);
         writer.free.push(entry as u32);
         Some(value)
     }
@@ -135,13 +135,13 @@ impl TaggedMap {
     }
 
     #[inline(always)]
-    pub(crate) fn table(&self) -> &Table {
+    pub(crate) fn table(&self) -> &TaggedTable {
         // SAFETY: `publish` alone stores into `current`, the first time in `with_capacity`, and keeps every table in
         // `Writer::tables` until the map is dropped, which the reference does not outlive. Nobody has a table mutably.
         unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
-    fn publish(&self, writer: &mut Writer, table: Table) {
+    fn publish(&self, writer: &mut Writer, table: TaggedTable) {
         let table = Arc::new(table);
         self.current.store(Arc::as_ptr(&table).cast_mut(), Ordering::Release);
         writer.tables.push(table);
@@ -150,23 +150,23 @@ impl TaggedMap {
     /// Entries keep their numbers.
     fn grow(&self, writer: &mut Writer) {
         let old = self.table();
-        let table = Table::new(old.index.len() * 2);
+        let table = TaggedTable::new(old.index.len() * 2);
         for (number, key, value) in old.entries() {
-            table.put(number, key, value);
+            table.insert_new(number, key, value);
         }
         writer.used = writer.live;
         self.publish(writer, table);
     }
 }
 
-impl Table {
-    fn new(slots: usize) -> Table {
+impl TaggedTable {
+    fn new(slots: usize) -> TaggedTable {
         let bits = slots.trailing_zeros();
         assert!(slots.is_power_of_two() && bits < 32, "the hash is cut to a power of two, and a slot has 32 bits");
         let index = (0..slots).map(|_| AtomicU32::new(UNUSED)).collect();
         // No more slots than that are ever used.
-        let entries = (0..slots * 3 / 4).map(|_| Entry::new()).collect();
-        Table { index, entries, bits }
+        let entries = (0..slots * 3 / 4).map(|_| TaggedEntry::new()).collect();
+        TaggedTable { index, entries, bits }
     }
 
     /// The first slot for a key, and what a slot has above the number. Multiplicative hashing: the top bits depend on all
@@ -174,28 +174,28 @@ impl Table {
     #[inline(always)]
     pub(crate) fn home(&self, key: u64) -> (usize, u32) {
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((hash >> (64 - self.bits)) as usize, ((hash << self.bits) >> 32) as u32 & !self.numbers())
+        ((hash >> (64 - self.bits)) as usize, ((hash << self.bits) >> 32) as u32 & !self.entry_mask())
     }
 
     /// The bits of numbers.
     #[inline(always)]
-    fn numbers(&self) -> u32 {
+    fn entry_mask(&self) -> u32 {
         (1 << self.bits) - 1
     }
 
     #[inline(always)]
     fn get(&self, key: u64, tag: u8) -> Option<u64> {
-        let (numbers, (mut at, above)) = (self.numbers(), self.home(key));
+        let (numbers, (mut at, above)) = (self.entry_mask(), self.home(key));
         loop {
-            // SAFETY: `Table::new` makes `1 << bits` slots, and `numbers` is one less than that.
+            // SAFETY: `TaggedTable::new` makes `1 << bits` slots, and `numbers` is one less than that.
             let slot = unsafe { self.index.get_unchecked(at & numbers as usize) }.load(Ordering::Acquire);
             if slot == UNUSED {
                 return None;
             }
             let number = slot & numbers;
             if slot & !numbers == above && number != 0 {
-                // SAFETY: `put` alone writes numbers into slots, plus one, after it found the entry by a checked index;
-                // `bury` leaves none. `entries` never changes its length.
+                // SAFETY: `insert_new` alone writes numbers into slots, plus one, after it found the entry by a checked index;
+                // `mark_dead` leaves none. `entries` never changes its length.
                 let entry = unsafe { self.entries.get_unchecked(number as usize - 1) };
                 if let Some(value) = entry.get(key).filter(|it| (it >> TAG_SHIFT) as u8 == tag) {
                     return Some(value);
@@ -207,9 +207,9 @@ impl Table {
 
     /// Marks a slot dead, for writers. Dead slots in front of an unused one lead nowhere and become unused again; gives
     /// their number.
-    fn bury(&self, at: usize) -> usize {
+    fn mark_dead(&self, at: usize) -> usize {
         let mask = self.index.len() - 1;
-        let dead = !self.numbers();
+        let dead = !self.entry_mask();
         self.index[at].store(dead, Ordering::Release);
         let mut freed = 0;
         let mut at = at;
@@ -231,8 +231,8 @@ impl Table {
             if slot == UNUSED {
                 return None;
             }
-            let number = slot & self.numbers();
-            if slot & !self.numbers() == above && number != 0 {
+            let number = slot & self.entry_mask();
+            if slot & !self.entry_mask() == above && number != 0 {
                 let found = self.entries[number as usize - 1].get(key);
                 if found.is_some_and(|it| (it >> TAG_SHIFT) as u8 == tag) {
                     return Some((at & mask, number as usize - 1));
@@ -244,14 +244,14 @@ impl Table {
 
     /// Puts a key that is not there into an entry that nobody has, and into the first dead or unused slot; says whether
     /// the slot was unused. For writers, under the lock.
-    fn put(&self, number: u32, key: u64, value: u64) -> bool {
+    fn insert_new(&self, number: u32, key: u64, value: u64) -> bool {
         let entry = &self.entries[number as usize];
         entry.value.store(value, Ordering::Release);
         entry.key.store(key, Ordering::Release);
         let (mask, (mut at, above)) = (self.index.len() - 1, self.home(key));
         loop {
             let slot = self.index[at & mask].load(Ordering::Relaxed);
-            if slot & self.numbers() == 0 {
+            if slot & self.entry_mask() == 0 {
                 self.index[at & mask].store(above | (number + 1), Ordering::Release);
                 return slot == UNUSED;
             }
@@ -261,15 +261,15 @@ impl Table {
 
     /// Those that somebody has, with their numbers.
     fn entries(&self) -> impl Iterator<Item = (u32, u64, u64)> {
-        let words = |it: &Entry| (it.key.load(Ordering::Relaxed), it.value.load(Ordering::Relaxed));
+        let words = |it: &TaggedEntry| (it.key.load(Ordering::Relaxed), it.value.load(Ordering::Relaxed));
         let all = (0..).zip(&self.entries).map(move |(number, it)| (number, words(it)));
         all.filter(|it| it.1.0 != EMPTY).map(|(number, (key, value))| (number, key, value))
     }
 }
 
-impl Entry {
-    fn new() -> Entry {
-        Entry { key: AtomicU64::new(EMPTY), value: AtomicU64::new(0) }
+impl TaggedEntry {
+    fn new() -> TaggedEntry {
+        TaggedEntry { key: AtomicU64::new(EMPTY), value: AtomicU64::new(0) }
     }
 
     /// The value, if it is that of a key.

@@ -4,7 +4,7 @@
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
-use lavascope_sync_ir::{Dependency, Ownership, Region, ResourceId, What};
+use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, Region, ResourceId, DependencyTarget};
 
 use crate::resources::{Handle, range};
 use crate::world::World;
@@ -34,20 +34,20 @@ struct About<'a> {
 }
 
 impl World<'_> {
-    fn about<'a>(&self, what: &'a What) -> Option<About<'a>> {
+    fn about<'a>(&self, what: &'a DependencyTarget) -> Option<About<'a>> {
         let general = vk::ImageLayout::GENERAL;
         let ignored = [vk::QUEUE_FAMILY_IGNORED; 2];
         let changed = [vk::ImageLayout::UNDEFINED, general];
         Some(match what {
-            What::Memory => return None,
-            What::Resource { resource, region } => {
+            DependencyTarget::Global => return None,
+            DependencyTarget::Resource { resource, region } => {
                 About { resource: *resource, region, layouts: [general; 2], families: ignored }
             }
-            What::Transition { resource, region } => {
+            DependencyTarget::Transition { resource, region } => {
                 About { resource: *resource, region, layouts: changed, families: ignored }
             }
-            What::Ownership { resource, region, ownership } => {
-                let Ownership { src_family, dst_family, is_transition } = *ownership;
+            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
+                let QueueFamilyTransfer { src_family, dst_family, is_transition } = *ownership;
                 let families = [src_family, dst_family].map(|it| self.families.in_barrier(it));
                 let layouts = if is_transition { changed } else { [general; 2] };
                 About { resource: *resource, region, layouts, families }
@@ -59,7 +59,7 @@ impl World<'_> {
         let mut lists = Lists1::default();
         for it in dependencies {
             let (src, dst) = (vk::AccessFlags(it.scope.src_access as u32), vk::AccessFlags(it.scope.dst_access as u32));
-            let Some(about) = self.about(&it.what) else {
+            let Some(about) = self.about(&it.target) else {
                 let barrier =
                     vk::MemoryBarrier { src_access_mask: src, dst_access_mask: dst, ..vk::MemoryBarrier::zeroed() };
                 lists.memory.push(barrier);
@@ -97,7 +97,7 @@ impl World<'_> {
         let mut lists = Lists2::default();
         for it in dependencies {
             let masks = crate::pass::memory_barrier(&it.scope);
-            let Some(about) = self.about(&it.what) else {
+            let Some(about) = self.about(&it.target) else {
                 lists.memory.push(masks);
                 continue;
             };

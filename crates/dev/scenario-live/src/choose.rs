@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::ResourceKind;
 use lavascope_sync_ir::{
-    Access, Certainty, Command, Components, Image, Program, RasterOrder, Region, Resource, ResourceId,
+    Access, Certainty, Command, Components, ImageDesc, Program, RasterOrder, Region, Resource, ResourceId,
 };
 
 use crate::deed::{Binding, BindingKind, Build, Bytes, Deed, Dispatch, Targets, Trace};
@@ -141,7 +141,7 @@ pub(crate) fn resource(program: &Program, id: ResourceId) -> &Resource {
     &program.resources[id.0 as usize]
 }
 
-pub(crate) fn image(program: &Program, id: ResourceId) -> Option<&Image> {
+pub(crate) fn image(program: &Program, id: ResourceId) -> Option<&ImageDesc> {
     match &resource(program, id).kind {
         ResourceKind::Image(image) => Some(image),
         ResourceKind::Buffer { .. } => None,
@@ -222,7 +222,7 @@ fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
 }
 
 /// Whether all texels of the levels are meant, with all their components.
-pub(crate) fn is_whole(image: &Image, region: &lavascope_sync_ir::ImageRegion) -> bool {
+pub(crate) fn is_whole(image: &ImageDesc, region: &lavascope_sync_ir::ImageRegion) -> bool {
     let covers = |area: lavascope_sync_ir::Area, mip: u32| {
         let extent = image.extent_of_mip(mip);
         area.offset == [0; 3] && (0..3).all(|it| area.extent[it] >= extent[it])

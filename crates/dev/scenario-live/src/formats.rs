@@ -2,7 +2,7 @@
 
 use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
-use lavascope_sync_ir::{Area, Components, Image, ImageRegion, SubresourceLayout, Tiling};
+use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, SubresourceLayout, Tiling};
 
 use crate::deed::Texels;
 
@@ -49,7 +49,7 @@ pub(crate) fn number(format: Format, aspect: u32) -> Number {
 }
 
 /// Bytes of memory that an image takes: where its layouts say, or with nothing between its rows.
-pub(crate) fn size(image: &Image) -> u64 {
+pub(crate) fn size(image: &ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
         let end = |(it, layout): (Texels, &SubresourceLayout)| {
             let [row, rows, slices] = rows(image, &it);
@@ -70,7 +70,7 @@ pub(crate) fn size(image: &Image) -> u64 {
     (0..image.mips).map(blocks).sum::<u64>() * u64::from(image.layers) * u64::from(size)
 }
 
-fn whole(image: &Image) -> ImageRegion {
+fn whole(image: &ImageDesc) -> ImageRegion {
     ImageRegion {
         aspects: aspects(image.format),
         mips: 0..image.mips,
@@ -81,7 +81,7 @@ fn whole(image: &Image) -> ImageRegion {
 }
 
 /// The boxes that a part of an image is: one for each aspect, or plane, and each mip level.
-pub(crate) fn texels(image: &Image, region: &ImageRegion) -> Vec<Texels> {
+pub(crate) fn texels(image: &ImageDesc, region: &ImageRegion) -> Vec<Texels> {
     let planes = desc(image.format).map_or(0, |it| it.planes.len());
     let mut aspects: Vec<u32> = (0..32).map(|it| 1 << it).filter(|it| region.aspects & it != 0).collect();
     if planes > 0 && aspects == [COLOR] {
@@ -101,12 +101,12 @@ pub(crate) fn texels(image: &Image, region: &ImageRegion) -> Vec<Texels> {
 }
 
 /// Bytes of a buffer that hold texels.
-pub(crate) fn bytes(image: &Image, it: &Texels) -> u64 {
+pub(crate) fn bytes(image: &ImageDesc, it: &Texels) -> u64 {
     rows(image, it).into_iter().product::<u64>() * it.layers.len() as u64
 }
 
 /// Bytes of a row, rows, and slices.
-fn rows(image: &Image, it: &Texels) -> [u64; 3] {
+fn rows(image: &ImageDesc, it: &Texels) -> [u64; 3] {
     let format = of_aspect(image.format, it.aspect);
     let (block, size) = desc(format).map_or(([1; 3], 1), |it| (it.block_extent, it.block_size));
     let blocks = |axis: usize| u64::from(it.extent[axis].div_ceil(block[axis].max(1)));

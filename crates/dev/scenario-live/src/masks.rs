@@ -4,7 +4,7 @@
 //! program that is said so may mean more than it did.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
-use lavascope_sync_ir::{Barrier, Command, Dependency, Program, SetEvent, Step, WaitEvents};
+use lavascope_sync_ir::{Barrier, Command, Dependency, Program, SetEvent, HostStep, WaitEvents};
 
 /// Stages of version 2 and what they are in version 1.
 const STAGES: [(u64, u64); 8] = [
@@ -41,13 +41,13 @@ pub fn in_version_1(program: &Program) -> Program {
     let mut made = program.clone();
     for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
-            | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
+            | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
                 *src_stages = widened(*src_stages, &STAGES);
                 *dst_stages = widened(*dst_stages, &STAGES);
                 dependencies.iter_mut().for_each(widen_accesses);
             }
-            Command::SetEvent(SetEvent::One { stages, .. }) => *stages = widened(*stages, &STAGES),
+            Command::SetEvent(SetEvent::Sync1 { stages, .. }) => *stages = widened(*stages, &STAGES),
             _ => {}
         }
     }
@@ -58,7 +58,7 @@ pub fn in_version_1(program: &Program) -> Program {
 pub fn in_submit_1(program: &Program) -> Option<Program> {
     let mut made = program.clone();
     for step in &mut made.steps {
-        let Step::Submit { batches, .. } = step else { continue };
+        let HostStep::Submit { batches, .. } = step else { continue };
         for batch in batches {
             if batch.signals.iter().any(|it| it.stages != Stage::ALL_COMMANDS.0) {
                 return None;
@@ -81,10 +81,10 @@ fn widened(mask: u64, table: &[(u64, u64)]) -> u64 {
 /// All dependencies of commands.
 pub(crate) fn dependencies(program: &Program) -> impl Iterator<Item = &Dependency> {
     program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(|command| match command {
-        Command::Barrier(Barrier::One { dependencies, .. } | Barrier::Two { dependencies })
-        | Command::SetEvent(SetEvent::Two { dependencies, .. })
-        | Command::WaitEvents(WaitEvents::One { dependencies, .. }) => dependencies.iter().collect(),
-        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().flat_map(|it| &it.1).collect::<Vec<_>>(),
+        Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies })
+        | Command::SetEvent(SetEvent::Sync2 { dependencies, .. })
+        | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies.iter().collect(),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().flat_map(|it| &it.1).collect::<Vec<_>>(),
         _ => Vec::new(),
     })
 }

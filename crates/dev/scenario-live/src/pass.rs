@@ -382,7 +382,7 @@ fn dependency(it: &SubpassDependency, barrier: &vk::MemoryBarrier2) -> vk::Subpa
     }
 }
 
-pub(crate) fn memory_barrier(it: &lavascope_sync_ir::Scope) -> vk::MemoryBarrier2 {
+pub(crate) fn memory_barrier(it: &lavascope_sync_ir::SyncScope) -> vk::MemoryBarrier2 {
     vk::MemoryBarrier2 {
         src_stage_mask: vk::PipelineStageFlags2(it.src_stages),
         src_access_mask: vk::AccessFlags2(it.src_access),

@@ -1,8 +1,8 @@
 //! A performance from its beginning to its end.
 
 use lavascope_sync_ir::{
-    Barrier, Binding, Certainty, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart,
-    Step, WaitEvents, What,
+    Barrier, MemoryBinding, Certainty, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart,
+    HostStep, WaitEvents, DependencyTarget,
 };
 
 use crate::calls::calls;
@@ -144,7 +144,7 @@ fn plan(program: &Program) -> Result<Plan, Unable> {
     check_sparse(program)?;
     check_host(program)?;
     for it in dependencies(program) {
-        let (What::Resource { resource, region } | What::Transition { resource, region }) = &it.what else { continue };
+        let (DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region }) = &it.target else { continue };
         let Region::Image(region) = region else { continue };
         if !image(program, *resource).is_some_and(|it| is_whole(it, region)) {
             return Unable::new("a barrier is about whole levels");
@@ -162,7 +162,7 @@ fn plan(program: &Program) -> Result<Plan, Unable> {
 fn check_sparse(program: &Program) -> Result<(), Unable> {
     const BLOCK: u64 = 1 << 16;
     let binds = program.steps.iter().flat_map(|it| match it {
-        Step::BindSparse { binds, .. } => binds.as_slice(),
+        HostStep::BindSparse { binds, .. } => binds.as_slice(),
         _ => &[],
     });
     let is_block = |it: &SparseBind| matches!(it.part, SparsePart::Bytes(_)) || it.size.is_multiple_of(BLOCK);
@@ -174,16 +174,16 @@ fn check_sparse(program: &Program) -> Result<(), Unable> {
 
 /// What the host accesses is told by bytes of memory, which have to be those of one resource.
 fn check_host(program: &Program) -> Result<(), Unable> {
-    let is_sure = |it: &Step| !matches!(it, Step::HostAccess { certainty, .. } if *certainty != Certainty::Certain);
+    let is_sure = |it: &HostStep| !matches!(it, HostStep::HostAccess { certainty, .. } if *certainty != Certainty::Certain);
     if !program.steps.iter().all(is_sure) {
         return Unable::new("an access of the host that is not certain");
     }
     let accessed = program.steps.iter().filter_map(|it| match it {
-        Step::HostAccess { resource, .. } => program.resources.get(resource.0 as usize)?.binding,
+        HostStep::HostAccess { resource, .. } => program.resources.get(resource.0 as usize)?.binding,
         _ => None,
     });
     for own in accessed {
-        let meets = |it: &Binding| {
+        let meets = |it: &MemoryBinding| {
             it.memory == own.memory && it.offset < own.offset + own.size && own.offset < it.offset + it.size
         };
         let is_readable = |it: &&Resource| !matches!(&it.kind, ResourceKind::Image(it) if !it.is_linear());
@@ -198,12 +198,12 @@ fn check_host(program: &Program) -> Result<(), Unable> {
 /// Version 1 has masks of 32 bits.
 fn check_masks(program: &Program) -> Result<(), Unable> {
     let is_fit = |command: &Command| match command {
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
-        | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
+        | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
             let masks = dependencies.iter().all(|it| fits(it.scope.src_access) && fits(it.scope.dst_access));
             fits(*src_stages) && fits(*dst_stages) && masks
         }
-        Command::SetEvent(SetEvent::One { stages, .. }) => fits(*stages),
+        Command::SetEvent(SetEvent::Sync1 { stages, .. }) => fits(*stages),
         _ => true,
     };
     if program.command_buffers.iter().flat_map(|it| &it.commands).all(is_fit) {
@@ -214,10 +214,10 @@ fn check_masks(program: &Program) -> Result<(), Unable> {
 
 fn check_submits(program: &Program) -> Result<(), Unable> {
     let batches = program.steps.iter().filter_map(|it| match it {
-        Step::Submit { batches, .. } => Some(batches),
+        HostStep::Submit { batches, .. } => Some(batches),
         _ => None,
     });
-    let is_fit = |it: &lavascope_sync_ir::Batch| {
+    let is_fit = |it: &lavascope_sync_ir::SubmitBatch| {
         let all = lavascope_abi::PipelineStageFlags2::ALL_COMMANDS.0;
         it.waits.iter().all(|it| fits(it.stages)) && it.signals.iter().all(|it| it.stages == all)
     };

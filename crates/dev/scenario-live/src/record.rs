@@ -87,11 +87,11 @@ impl World<'_> {
         match command {
             Command::Action(_) => {}
             Command::Barrier(barrier) => self.barrier(buffer, barrier),
-            Command::SetEvent(SetEvent::One { event, stages }) => {
+            Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
                 let stages = vk::PipelineStageFlags(*stages as u32);
                 call!(self.vk, cmd_set_event(buffer, self.events[event.0 as usize], stages));
             }
-            Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+            Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
                 let lists = self.version_2(dependencies);
                 let info = lists.info();
                 call!(self.vk, cmd_set_event2(buffer, self.events[event.0 as usize], Ptr::to(&info)));
@@ -121,7 +121,7 @@ impl World<'_> {
 
     fn barrier(&self, buffer: vk::CommandBuffer, barrier: &Barrier) {
         match barrier {
-            Barrier::One { src_stages, dst_stages, dependencies } => {
+            Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
                 let lists = self.version_1(dependencies);
                 let (src, dst) = (*src_stages as u32, *dst_stages as u32);
                 call!(
@@ -140,7 +140,7 @@ impl World<'_> {
                     )
                 );
             }
-            Barrier::Two { dependencies } => {
+            Barrier::Sync2 { dependencies } => {
                 let lists = self.version_2(dependencies);
                 let info = lists.info();
                 call!(self.vk, cmd_pipeline_barrier2(buffer, Ptr::to(&info)));
@@ -150,7 +150,7 @@ impl World<'_> {
 
     fn wait_events(&self, buffer: vk::CommandBuffer, wait: &WaitEvents) {
         match wait {
-            WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
+            WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies } => {
                 let lists = self.version_1(dependencies);
                 let events: Vec<vk::Event> = events.iter().map(|it| self.events[it.0 as usize]).collect();
                 let (src, dst) = (*src_stages as u32, *dst_stages as u32);
@@ -171,7 +171,7 @@ impl World<'_> {
                     )
                 );
             }
-            WaitEvents::Two { events: all } => {
+            WaitEvents::Sync2 { events: all } => {
                 let lists: Vec<_> = all.iter().map(|it| self.version_2(&it.1)).collect();
                 let infos: Vec<vk::DependencyInfo> = lists.iter().map(|it| it.info()).collect();
                 let events: Vec<vk::Event> = all.iter().map(|it| self.events[it.0.0 as usize]).collect();

@@ -3,7 +3,7 @@
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    AttachmentView, Command, Image, ImageRegion, Program, RenderPass, Resource, ResourceId, ResourceKind, Step, Tiling,
+    AttachmentView, Command, ImageDesc, ImageRegion, Program, RenderPass, Resource, ResourceId, ResourceKind, HostStep, Tiling,
 };
 
 use crate::calls::{call, check, out};
@@ -76,7 +76,7 @@ pub(crate) fn check_resources(program: &Program) -> Result<(), Unable> {
         if it.binding.is_some() && is_presented(program, ResourceId(at as u32)) {
             return Unable::new("the memory of what is presented is not the application's");
         }
-        if let ResourceKind::Image(Image { tiling: Tiling::Pitched(_), mips: 2.., .. }) = it.kind {
+        if let ResourceKind::Image(ImageDesc { tiling: Tiling::Pitched(_), mips: 2.., .. }) = it.kind {
             return Unable::new("the layouts of single levels are the driver's business");
         }
     }
@@ -178,7 +178,7 @@ impl World<'_> {
 
     /// How much memory an image wants is not asked for: texels lie dense then, as in the program. Where they lie
     /// otherwise, a modifier says so.
-    fn create_image_of(&self, id: ResourceId, resource: &Resource, image: &Image) -> Result<Made, ActError> {
+    fn create_image_of(&self, id: ResourceId, resource: &Resource, image: &ImageDesc) -> Result<Made, ActError> {
         use vk::ImageCreateFlags as Flags;
         let families = self.families.all();
         let mut flags = Flags::MUTABLE_FORMAT.0;
@@ -228,7 +228,7 @@ impl World<'_> {
     }
 
     /// The only image of a swapchain of its own.
-    fn create_presented(&self, resource: &Resource, image: &Image) -> Result<Made, ActError> {
+    fn create_presented(&self, resource: &Resource, image: &ImageDesc) -> Result<Made, ActError> {
         let [width, height, _] = image.extent;
         let families = self.families.all();
         let info = vk::SwapchainCreateInfoKHR {
@@ -298,7 +298,7 @@ impl World<'_> {
 const LINEAR_MODIFIER: u64 = 0;
 
 /// Where the planes of an image lie, if that is not left to anybody.
-fn layouts(image: &Image) -> Vec<vk::SubresourceLayout> {
+fn layouts(image: &ImageDesc) -> Vec<vk::SubresourceLayout> {
     let Tiling::Pitched(all) = &image.tiling else { return Vec::new() };
     let layout = |it: &lavascope_sync_ir::SubresourceLayout| vk::SubresourceLayout {
         offset: it.offset,
@@ -328,7 +328,7 @@ fn sharing(resource: &Resource) -> vk::SharingMode {
     if resource.is_exclusive { vk::SharingMode::EXCLUSIVE } else { vk::SharingMode::CONCURRENT }
 }
 
-fn usage(image: &Image) -> u32 {
+fn usage(image: &ImageDesc) -> u32 {
     use vk::ImageUsageFlags as Usage;
     let all = Usage::TRANSFER_SRC.0 | Usage::TRANSFER_DST.0 | Usage::SAMPLED.0;
     let is_plain = formats::desc(image.format).is_some_and(|it| !it.is_compressed && it.planes.is_empty());
@@ -341,8 +341,8 @@ fn usage(image: &Image) -> u32 {
 
 fn is_presented(program: &Program, id: ResourceId) -> bool {
     program.steps.iter().any(|it| match it {
-        Step::Acquire { image, .. } => *image == id,
-        Step::Present { images, .. } => images.contains(&id),
+        HostStep::Acquire { image, .. } => *image == id,
+        HostStep::Present { images, .. } => images.contains(&id),
         _ => false,
     })
 }

@@ -3,7 +3,7 @@
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{
-    Batch, FenceId, ImageRegion, Point, QueueId, Region, ResourceId, SemaphoreId, SparseBind, SparsePart, Step,
+    SubmitBatch, FenceId, ImageRegion, SemaphorePoint, QueueId, Region, ResourceId, SemaphoreId, SparseBind, SparsePart, HostStep,
 };
 
 use crate::calls::{call, check, out};
@@ -18,29 +18,29 @@ use crate::world::World;
 const TIMEOUT: u64 = 5_000_000_000;
 
 impl World<'_> {
-    pub(crate) fn step(&self, step: &Step, submit: SubmitApi) -> Result<(), ActError> {
+    pub(crate) fn step(&self, step: &HostStep, submit: SubmitApi) -> Result<(), ActError> {
         match step {
-            Step::Submit { queue, batches, fence } => match submit {
+            HostStep::Submit { queue, batches, fence } => match submit {
                 SubmitApi::One => self.submit_1(*queue, batches, *fence)?,
                 SubmitApi::Two => self.submit_2(*queue, batches, *fence)?,
             },
-            Step::WaitFences(all) => {
+            HostStep::WaitFences(all) => {
                 let fences: Vec<vk::Fence> = all.iter().map(|it| self.fences[it.0 as usize]).collect();
                 let (count, first) = (fences.len() as u32, Ptr::to_slice(&fences));
                 let result = call!(self.vk, wait_for_fences(self.device, count, first, vk::Bool32::TRUE, TIMEOUT));
                 check("vkWaitForFences", result)?;
             }
-            Step::ResetFences(all) => {
+            HostStep::ResetFences(all) => {
                 let fences: Vec<vk::Fence> = all.iter().map(|it| self.fences[it.0 as usize]).collect();
                 let result = call!(self.vk, reset_fences(self.device, fences.len() as u32, Ptr::to_slice(&fences)));
                 check("vkResetFences", result)?;
             }
-            Step::QueueIdle(queue) => {
+            HostStep::QueueIdle(queue) => {
                 check("vkQueueWaitIdle", call!(self.vk, queue_wait_idle(self.queues[queue.0 as usize])))?;
             }
-            Step::DeviceIdle => check("vkDeviceWaitIdle", call!(self.vk, device_wait_idle(self.device)))?,
-            Step::WaitSemaphores(points) => self.wait_semaphores(points)?,
-            Step::SignalSemaphore(point) => {
+            HostStep::DeviceIdle => check("vkDeviceWaitIdle", call!(self.vk, device_wait_idle(self.device)))?,
+            HostStep::WaitSemaphores(points) => self.wait_semaphores(points)?,
+            HostStep::SignalSemaphore(point) => {
                 let info = vk::SemaphoreSignalInfo {
                     semaphore: self.semaphore(point.semaphore),
                     value: point.value.unwrap_or(0),
@@ -48,19 +48,19 @@ impl World<'_> {
                 };
                 check("vkSignalSemaphore", call!(self.vk, signal_semaphore(self.device, Ptr::to(&info))))?;
             }
-            Step::SetEvent(event) => {
+            HostStep::SetEvent(event) => {
                 check("vkSetEvent", call!(self.vk, set_event(self.device, self.events[event.0 as usize])))?;
             }
-            Step::ResetEvent(event) => {
+            HostStep::ResetEvent(event) => {
                 check("vkResetEvent", call!(self.vk, reset_event(self.device, self.events[event.0 as usize])))?;
             }
-            Step::HostAccess { resource, region, is_write, .. } => self.host_access(*resource, region, *is_write)?,
-            Step::Acquire { image, semaphore, fence } => self.acquire(*image, *semaphore, *fence)?,
-            Step::Present { queue, waits, images } => self.present(*queue, waits, images)?,
-            Step::BindSparse { queue, waits, binds, signals, fence } => {
+            HostStep::HostAccess { resource, region, is_write, .. } => self.host_access(*resource, region, *is_write)?,
+            HostStep::Acquire { image, semaphore, fence } => self.acquire(*image, *semaphore, *fence)?,
+            HostStep::Present { queue, waits, images } => self.present(*queue, waits, images)?,
+            HostStep::BindSparse { queue, waits, binds, signals, fence } => {
                 self.bind_sparse(*queue, waits, binds, signals, *fence)?;
             }
-            Step::Destroy(resource) => self.destroy_resource(*resource),
+            HostStep::Destroy(resource) => self.destroy_resource(*resource),
         }
         Ok(())
     }
@@ -73,18 +73,18 @@ impl World<'_> {
         it.map_or(vk::Fence(0), |it| self.fences[it.0 as usize])
     }
 
-    fn buffers(&self, batch: &Batch) -> Vec<vk::CommandBuffer> {
+    fn buffers(&self, batch: &SubmitBatch) -> Vec<vk::CommandBuffer> {
         batch.command_buffers.iter().map(|it| self.command_buffers[it.0 as usize]).collect()
     }
 
-    fn submit_2(&self, queue: QueueId, batches: &[Batch], fence: Option<FenceId>) -> Result<(), ActError> {
-        let info = |point: &Point, stages: u64| vk::SemaphoreSubmitInfo {
+    fn submit_2(&self, queue: QueueId, batches: &[SubmitBatch], fence: Option<FenceId>) -> Result<(), ActError> {
+        let info = |point: &SemaphorePoint, stages: u64| vk::SemaphoreSubmitInfo {
             semaphore: self.semaphore(point.semaphore),
             value: point.value.unwrap_or(0),
             stage_mask: vk::PipelineStageFlags2(stages),
             ..vk::SemaphoreSubmitInfo::zeroed()
         };
-        let list = |batch: &Batch| {
+        let list = |batch: &SubmitBatch| {
             let waits: Vec<_> = batch.waits.iter().map(|it| info(&it.point, it.stages)).collect();
             let signals: Vec<_> = batch.signals.iter().map(|it| info(&it.point, it.stages)).collect();
             let buffer = |it: vk::CommandBuffer| vk::CommandBufferSubmitInfo {
@@ -110,7 +110,7 @@ impl World<'_> {
         check("vkQueueSubmit2", call!(self.vk, queue_submit2(queue, count, first, self.fence(fence))))
     }
 
-    fn submit_1(&self, queue: QueueId, batches: &[Batch], fence: Option<FenceId>) -> Result<(), ActError> {
+    fn submit_1(&self, queue: QueueId, batches: &[SubmitBatch], fence: Option<FenceId>) -> Result<(), ActError> {
         let lists: Vec<Submit1> = batches.iter().map(|it| Submit1::of(self, it)).collect();
         let timelines: Vec<_> = lists.iter().map(Submit1::timeline).collect();
         let submits: Vec<_> = lists.iter().zip(&timelines).map(|(it, timeline)| it.info(timeline)).collect();
@@ -119,7 +119,7 @@ impl World<'_> {
         check("vkQueueSubmit", call!(self.vk, queue_submit(queue, count, first, self.fence(fence))))
     }
 
-    fn wait_semaphores(&self, points: &[Point]) -> Result<(), ActError> {
+    fn wait_semaphores(&self, points: &[SemaphorePoint]) -> Result<(), ActError> {
         let semaphores: Vec<vk::Semaphore> = points.iter().map(|it| self.semaphore(it.semaphore)).collect();
         let values: Vec<u64> = points.iter().map(|it| it.value.unwrap_or(0)).collect();
         let info = vk::SemaphoreWaitInfo {
@@ -184,12 +184,12 @@ impl World<'_> {
     fn bind_sparse(
         &self,
         queue: QueueId,
-        waits: &[Point],
+        waits: &[SemaphorePoint],
         binds: &[SparseBind],
-        signals: &[Point],
+        signals: &[SemaphorePoint],
         fence: Option<FenceId>,
     ) -> Result<(), ActError> {
-        let of = |points: &[Point]| -> (Vec<vk::Semaphore>, Vec<u64>) {
+        let of = |points: &[SemaphorePoint]| -> (Vec<vk::Semaphore>, Vec<u64>) {
             let semaphores = points.iter().map(|it| self.semaphore(it.semaphore)).collect();
             (semaphores, points.iter().map(|it| it.value.unwrap_or(0)).collect())
         };
@@ -227,7 +227,7 @@ struct Submit1 {
 }
 
 impl Submit1 {
-    fn of(world: &World<'_>, batch: &Batch) -> Submit1 {
+    fn of(world: &World<'_>, batch: &SubmitBatch) -> Submit1 {
         Submit1 {
             waits: batch.waits.iter().map(|it| world.semaphore(it.point.semaphore)).collect(),
             stages: batch.waits.iter().map(|it| vk::PipelineStageFlags(it.stages as u32)).collect(),

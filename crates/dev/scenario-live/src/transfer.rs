@@ -1,7 +1,7 @@
 //! Copies, blits, resolves, fills and clears.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
-use lavascope_sync_ir::{Access, Image, ImageRegion, Program, Region, ResourceId};
+use lavascope_sync_ir::{Access, ImageDesc, ImageRegion, Program, Region, ResourceId};
 
 use crate::choose::{check_apart, image, is_whole};
 use crate::deed::{CopyRegion, Deed, ImageCopy, Texels};
@@ -11,7 +11,7 @@ use crate::formats::{bytes, texels};
 /// One side of a copy.
 enum Side<'a> {
     Buffer(ResourceId, std::ops::Range<u64>),
-    Image(ResourceId, &'a Image, ImageRegion),
+    Image(ResourceId, &'a ImageDesc, ImageRegion),
 }
 
 /// Reads and writes come in pairs, as scenarios say `a -> b`; where the two do not fit each other, or one is alone, our
@@ -145,7 +145,7 @@ fn cleared(side: Side<'_>) -> Result<Deed, Unable> {
 }
 
 /// Boxes of texels one behind the other in a buffer, and where they end.
-fn dense(image: &Image, all: &[Texels], start: u64) -> (Vec<(u64, Texels)>, u64) {
+fn dense(image: &ImageDesc, all: &[Texels], start: u64) -> (Vec<(u64, Texels)>, u64) {
     let mut at = start;
     let mut parts = Vec::new();
     for it in all {

@@ -184,11 +184,11 @@ impl<'a> World<'a> {
 
     fn create_sync_objects(&mut self) -> Result<(), ActError> {
         let (program, names) = (self.script.program, self.script.names);
-        for _ in 0..program.events {
+        for _ in 0..program.event_count {
             let event = create!(self, create_event, vk::EventCreateInfo::zeroed(), Event);
             self.events.push(event);
         }
-        for at in 0..program.fences as usize {
+        for at in 0..program.fence_count as usize {
             let fence = create!(self, create_fence, vk::FenceCreateInfo::zeroed(), Fence);
             self.name(vk::ObjectType::FENCE, fence.0, &names.fences[at]);
             self.fences.push(fence);
@@ -316,9 +316,9 @@ impl Families {
 
     /// The family of the first queue that gets a command buffer.
     fn of_command_buffer(&self, program: &Program, buffer: u32) -> u32 {
-        use lavascope_sync_ir::Step;
+        use lavascope_sync_ir::HostStep;
         let submits = program.steps.iter().filter_map(|it| match it {
-            Step::Submit { queue, batches, .. } => Some((queue, batches)),
+            HostStep::Submit { queue, batches, .. } => Some((queue, batches)),
             _ => None,
         });
         let mut users =
@@ -330,10 +330,10 @@ impl Families {
 
 /// Queue families that barriers speak of, special ones left out.
 fn mentioned(program: &Program) -> Vec<u32> {
-    use lavascope_sync_ir::What;
+    use lavascope_sync_ir::DependencyTarget;
     let mut found: Vec<u32> = Vec::new();
     for dependency in crate::masks::dependencies(program) {
-        let What::Ownership { ownership, .. } = &dependency.what else { continue };
+        let DependencyTarget::QueueFamilyTransfer { transfer: ownership, .. } = &dependency.target else { continue };
         for family in [ownership.src_family, ownership.dst_family] {
             if !is_special(family) && !found.contains(&family) {
                 found.push(family);

@@ -9,27 +9,27 @@ use lavascope_collections::IntervalMap;
 use lavascope_sync_ir::ResourceId;
 
 use crate::clock::Tag;
-use crate::device::Device;
-use crate::order::Order;
-use crate::state::{By, Conflict, Name, Now, State};
-use crate::usage::{TABLES, Usage};
+use crate::device::EngineDevice;
+use crate::order::AccessOrder;
+use crate::state::{Accessor, Conflict, Addressing, AccessContext, RangeState};
+use crate::usage::{SYNC_TABLES, UsageIndex};
 
-impl Device {
+impl EngineDevice {
     /// Conflicts of an access with what was done by other names.
     pub(crate) fn alias_conflicts(
         &self,
-        now: &Now<'_>,
+        now: &AccessContext<'_>,
         resource: ResourceId,
         ranges: &[Range<u64>],
-        (usage, order): (Usage, Order),
+        (usage, order): (UsageIndex, AccessOrder),
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
         let mut conflicts = Vec::new();
-        for (own, theirs) in self.addresses.aliased(resource, ranges) {
+        for (own, theirs) in self.addresses.aliased_ranges(resource, ranges) {
             for (_, state) in self.states.overlapping(theirs) {
-                for own in pieces(&own, state.cuts()) {
-                    let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..*now };
+                for own in split_range(&own, state.alias_boundaries()) {
+                    let now = AccessContext { addressing: Addressing::Alias { start: own.start, end: own.end }, ..*now };
                     let found = state.check(&now, usage, order);
-                    conflicts.extend(self.by_another_name(&now, (usage, order), &own, &found));
+                    conflicts.extend(self.without_newer_access(&now, (usage, order), &own, &found));
                 }
             }
         }
@@ -37,10 +37,10 @@ impl Device {
     }
 
     /// Of conflicts with accesses by another name, those where nothing by this name stands between.
-    pub(crate) fn by_another_name(
+    pub(crate) fn without_newer_access(
         &self,
-        now: &Now<'_>,
-        by: (Usage, Order),
+        now: &AccessContext<'_>,
+        by: (UsageIndex, AccessOrder),
         own: &Range<u64>,
         found: &[Conflict],
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
@@ -53,7 +53,7 @@ impl Device {
             if at < part.start {
                 left.push((at..part.start, found.to_vec()));
             }
-            let stays = |it: &&Conflict| !state.stands_between(now, by, it);
+            let stays = |it: &&Conflict| !state.has_access_between(now, by, it);
             left.push((part.clone(), found.iter().filter(stays).copied().collect()));
             at = part.end;
         }
@@ -64,12 +64,12 @@ impl Device {
     }
 
     /// When memory that is about to be read was written by other names: which of the own addresses, and when.
-    pub(crate) fn written_elsewhere(&self, resource: ResourceId, own: &[Range<u64>], by: By) -> Vec<(Range<u64>, Tag)> {
+    pub(crate) fn alias_writes(&self, resource: ResourceId, own: &[Range<u64>], by: Accessor) -> Vec<(Range<u64>, Tag)> {
         let mut found = Vec::new();
-        if TABLES.write_column(by.usage).is_none() && self.addresses.has_aliases(resource) {
-            for (own, theirs) in self.addresses.aliased(resource, own) {
+        if SYNC_TABLES.write_column(by.usage).is_none() && self.addresses.has_aliases(resource) {
+            for (own, theirs) in self.addresses.aliased_ranges(resource, own) {
                 let states = self.states.overlapping(theirs);
-                found.extend(states.flat_map(|it| it.1.written()).map(|tag| (own.clone(), tag)));
+                found.extend(states.flat_map(|it| it.1.write_tags()).map(|tag| (own.clone(), tag)));
             }
         }
         found
@@ -77,26 +77,26 @@ impl Device {
 }
 
 /// Keeps an access to addresses, some of which were written by other names.
-pub(crate) fn keep(
-    states: &mut IntervalMap<State>,
+pub(crate) fn record_access(
+    states: &mut IntervalMap<RangeState>,
     range: Range<u64>,
     elsewhere: &[(Range<u64>, Tag)],
-    by: By,
-    now: &Now<'_>,
+    by: Accessor,
+    now: &AccessContext<'_>,
 ) {
     states.update(range, |part, state| {
         let state = state.get_or_insert_default();
         if !elsewhere.is_empty() {
             let is_here = |it: &&(Range<u64>, Tag)| it.0.start < part.end && part.start < it.0.end;
             let writes: Vec<Tag> = elsewhere.iter().filter(is_here).map(|it| it.1).collect();
-            state.part_reads(by, now, &writes);
+            state.separate_reads(by, now, &writes);
         }
-        state.add(by, now);
+        state.record(by, now);
     });
 }
 
 /// A range, cut at some places.
-pub(crate) fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+pub(crate) fn split_range(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
     let mut all: Vec<u64> = cuts.filter(|it| range.contains(it)).collect();
     all.extend([range.start, range.end]);
     all.sort_unstable();
@@ -107,14 +107,14 @@ pub(crate) fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::Identity;
-    use crate::clock::Clock;
+    use crate::address::ResourceIdentity;
+    use crate::clock::QueueClock;
     use crate::rules::Rules;
     use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 
     #[test]
     fn a_range_is_cut_inside() {
-        let cut = |cuts: &[u64]| pieces(&(10..20), cuts.iter().copied());
+        let cut = |cuts: &[u64]| split_range(&(10..20), cuts.iter().copied());
         assert_eq!(cut(&[5, 10, 20, 25]), vec![10..20; 1]);
         assert_eq!(cut(&[15, 12, 15]), [10..12, 12..15, 15..20]);
     }
@@ -122,18 +122,18 @@ mod tests {
     /// What was written next to a range does not part its reads.
     #[test]
     fn writes_beside_part_nothing() {
-        let (clock, apart) = (Clock::default(), []);
-        let usage = TABLES.usage(PipelineStageFlags2::COPY.0, AccessFlags2::TRANSFER_READ.0).expect("a usage");
-        let by = By { usage, queue: 0, order: Order::None };
+        let (clock, apart) = (QueueClock::default(), []);
+        let usage = SYNC_TABLES.usage(PipelineStageFlags2::COPY.0, AccessFlags2::TRANSFER_READ.0).expect("a usage");
+        let by = Accessor { usage, queue: 0, order: AccessOrder::None };
         let kept = |elsewhere: &[(Range<u64>, Tag)]| {
             let mut states = IntervalMap::default();
             for (tag, elsewhere) in [(10, &[][..]), (30, elsewhere)] {
-                let (rules, through, name) = (Rules::CONTRACT, Identity::default(), Name::Own);
+                let (rules, through, name) = (Rules::CONTRACT, ResourceIdentity::default(), Addressing::Own);
                 let (instance, from) = (None, 0);
-                let now = Now { rules, clock: &clock, queue: 0, tag, instance, from, apart: &apart, through, name };
-                keep(&mut states, 8..16, elsewhere, by, &now);
+                let now = AccessContext { rules, clock: &clock, queue: 0, tag, instance_begin: instance, subpass_begin: from, unordered_subpasses: &apart, identity: through, addressing: name };
+                record_access(&mut states, 8..16, elsewhere, by, &now);
             }
-            states.iter().map(|it| it.1.clone()).collect::<Vec<State>>()
+            states.iter().map(|it| it.1.clone()).collect::<Vec<RangeState>>()
         };
         let plain = kept(&[]);
         assert_eq!((kept(&[(0..8, 20)]), kept(&[(16..24, 20)])), (plain.clone(), plain.clone()));

@@ -6,9 +6,9 @@ use crate::clock::Tag;
 
 /// A tag for each of a few queues; nothing is known of the others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Batches(SmallVec<[(u8, Tag); 4]>);
+pub(crate) struct BatchClock(SmallVec<[(u8, Tag); 4]>);
 
-impl Batches {
+impl BatchClock {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -25,12 +25,12 @@ impl Batches {
         }
     }
 
-    pub(crate) fn raise_all(&mut self, other: &Batches) {
+    pub(crate) fn merge(&mut self, other: &BatchClock) {
         other.0.iter().for_each(|it| self.raise(it.0, it.1));
     }
 
     /// Whether it has all that another has.
-    pub(crate) fn covers(&self, other: &Batches) -> bool {
+    pub(crate) fn covers(&self, other: &BatchClock) -> bool {
         other.0.iter().all(|it| self.get(it.0) >= it.1)
     }
 }
@@ -41,14 +41,14 @@ mod tests {
 
     #[test]
     fn the_later_batch_of_each_queue_is_known() {
-        let (mut left, mut right) = (Batches::default(), Batches::default());
+        let (mut left, mut right) = (BatchClock::default(), BatchClock::default());
         for (queue, tag) in [(3, 7), (0, 2), (3, 5)] {
             left.raise(queue, tag);
         }
         right.raise(0, 4);
         assert_eq!([0, 1, 3].map(|it| left.get(it)), [2, 0, 7]);
-        assert!(!left.covers(&right) && !right.covers(&left) && left.covers(&Batches::default()));
-        left.raise_all(&right);
+        assert!(!left.covers(&right) && !right.covers(&left) && left.covers(&BatchClock::default()));
+        left.merge(&right);
         assert!(left.covers(&right));
         assert_eq!([0, 1, 3].map(|it| left.get(it)), [4, 0, 7]);
         left.clear();

@@ -2,8 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    Batch, Binding, CommandBufferId, FenceId, HazardKind, MemoryId, Point, Program, QueueId, Resource, ResourceId,
-    ResourceKind, SemaphoreId, Signal, Step, Wait,
+    SubmitBatch, MemoryBinding, CommandBufferId, FenceId, HazardKind, MemoryId, SemaphorePoint, Program, QueueId, Resource, ResourceId,
+    ResourceKind, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
 };
 
 use crate::Engine;
@@ -37,29 +37,29 @@ cmd paint
 
 fn engine() -> (Program, Engine) {
     let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
-    let engine = Engine::of(Rules::CONTRACT, &program);
+    let engine = Engine::with_program(Rules::CONTRACT, &program);
     (program, engine)
 }
 
 const T: SemaphoreId = SemaphoreId(0);
 const S: SemaphoreId = SemaphoreId(1);
 
-fn frame(program: &Program, value: u64) -> [Step; 2] {
-    let Step::Submit { batches, .. } = &program.steps[0] else { unreachable!("all command buffers in one batch") };
+fn frame(program: &Program, value: u64) -> [HostStep; 2] {
+    let HostStep::Submit { batches, .. } = &program.steps[0] else { unreachable!("all command buffers in one batch") };
     let [up, paint] = batches[0].command_buffers[..] else { unreachable!("there are two") };
     let stages = PipelineStageFlags2::ALL_COMMANDS.0;
-    let at = |semaphore, value| Point { semaphore, value };
-    let first = Batch {
+    let at = |semaphore, value| SemaphorePoint { semaphore, value };
+    let first = SubmitBatch {
         command_buffers: vec![up],
-        waits: vec![Wait { point: at(T, Some(value - 1)), stages }],
-        signals: vec![Signal { point: at(S, None), stages }],
+        waits: vec![SemaphoreWait { point: at(T, Some(value - 1)), stages }],
+        signals: vec![SemaphoreSignal { point: at(S, None), stages }],
     };
-    let second = Batch {
+    let second = SubmitBatch {
         command_buffers: vec![paint],
-        waits: vec![Wait { point: at(S, None), stages }],
-        signals: vec![Signal { point: at(T, Some(value)), stages }],
+        waits: vec![SemaphoreWait { point: at(S, None), stages }],
+        signals: vec![SemaphoreSignal { point: at(T, Some(value)), stages }],
     };
-    let submit = |queue, batch| Step::Submit { queue: QueueId(queue), batches: vec![batch], fence: None };
+    let submit = |queue, batch| HostStep::Submit { queue: QueueId(queue), batches: vec![batch], fence: None };
     [submit(1, first), submit(0, second)]
 }
 
@@ -74,7 +74,7 @@ fn signals_and_events_stay_bounded() {
             sizes.push(engine.device.known_signals());
         }
     }
-    assert_eq!(engine.take_found(), []);
+    assert_eq!(engine.take_hazards(), []);
     assert!(sizes.iter().all(|it| *it <= 1100) && sizes[3] == sizes[1], "{sizes:?}");
 }
 
@@ -84,9 +84,9 @@ fn signals_that_the_host_knows_are_forgotten() {
     let (program, mut engine) = engine();
     for value in 1..100 {
         frame(&program, value).iter().for_each(|it| engine.step(it));
-        engine.step(&Step::WaitSemaphores(vec![Point { semaphore: T, value: Some(value) }]));
+        engine.step(&HostStep::WaitSemaphores(vec![SemaphorePoint { semaphore: T, value: Some(value) }]));
     }
-    assert_eq!(engine.take_found(), []);
+    assert_eq!(engine.take_hazards(), []);
     assert!(engine.device.known_signals() <= 2, "{}", engine.device.known_signals());
 }
 
@@ -97,7 +97,7 @@ fn places_stay_bounded() {
     for value in 1..20_000 {
         frame(&program, value).iter().for_each(|it| engine.step(it));
     }
-    assert!(engine.device.places.len() < 1_100, "{}", engine.device.places.len());
+    assert!(engine.device.locations.len() < 1_100, "{}", engine.device.locations.len());
 }
 
 /// A wait leaves nothing of accesses that are over and that the host may look at; of others it does.
@@ -105,11 +105,11 @@ fn places_stay_bounded() {
 fn ranges_go_with_their_last_access() {
     let (program, mut engine) = engine();
     frame(&program, 1).iter().for_each(|it| engine.step(it));
-    let before = engine.ranges();
-    engine.forget_known();
-    assert_eq!(engine.ranges(), before);
-    engine.step(&Step::DeviceIdle);
-    engine.forget_known();
+    let before = engine.range_count();
+    engine.forget_finished();
+    assert_eq!(engine.range_count(), before);
+    engine.step(&HostStep::DeviceIdle);
+    engine.forget_finished();
     // The host may read what was copied; nothing made the attachment visible to it.
     let left: Vec<u64> = engine.device.states.iter().map(|it| it.0.start).collect();
     assert_eq!(left, [engine.device.addresses.whole(ResourceId(2)).start]);
@@ -123,14 +123,14 @@ fn ranges_that_are_over_go_by_themselves() {
     let mut most = 0;
     for value in 1..200 {
         frame(&program, value).iter().for_each(|it| engine.step(it));
-        engine.step(&Step::DeviceIdle);
+        engine.step(&HostStep::DeviceIdle);
         for number in 0..100_u64 {
             let resource = lavascope_sync_ir::Resource::new(lavascope_sync_ir::ResourceKind::Buffer { size: 4 }, None);
             let id = engine.add_resource(&resource);
             let region = lavascope_sync_ir::Region::Buffer(0..1 + number % 4);
-            engine.step(&Step::HostAccess { resource: id, region, is_write: true, certainty: Default::default() });
+            engine.step(&HostStep::HostAccess { resource: id, region, is_write: true, certainty: Default::default() });
         }
-        most = most.max(engine.ranges());
+        most = most.max(engine.range_count());
     }
     assert!(most < 5_000, "{most}");
 }
@@ -175,32 +175,32 @@ cmd look
 
 struct Passes {
     engine: Engine,
-    frame: Batch,
-    look: Batch,
+    frame: SubmitBatch,
+    look: SubmitBatch,
     most: usize,
 }
 
 impl Passes {
     fn new() -> Passes {
         let program = lavascope_scenario::parse(PASSES).expect("a scenario").program;
-        let Step::Submit { batches, .. } = &program.steps[0] else { unreachable!("all command buffers in one batch") };
+        let HostStep::Submit { batches, .. } = &program.steps[0] else { unreachable!("all command buffers in one batch") };
         let [frame, look] = batches[0].command_buffers[..] else { unreachable!("there are two") };
-        let batch = |it| Batch { command_buffers: vec![it], ..Batch::default() };
-        let engine = Engine::of(Rules::CONTRACT, &program);
+        let batch = |it| SubmitBatch { command_buffers: vec![it], ..SubmitBatch::default() };
+        let engine = Engine::with_program(Rules::CONTRACT, &program);
         Passes { engine, frame: batch(frame), look: batch(look), most: 0 }
     }
 
-    fn submit(&mut self, batch: Batch, fence: Option<FenceId>) {
-        self.engine.step(&Step::Submit { queue: QueueId(0), batches: vec![batch], fence });
-        self.most = self.most.max(self.engine.device.stretches());
+    fn submit(&mut self, batch: SubmitBatch, fence: Option<FenceId>) {
+        self.engine.step(&HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence });
+        self.most = self.most.max(self.engine.device.interval_count());
     }
 
     /// Nothing was wrong so far, and of what is wrong now nothing is missed: the last pass is not ordered before a
     /// dispatch.
     fn assert_exact(mut self) {
-        assert_eq!(self.engine.take_found(), []);
+        assert_eq!(self.engine.take_hazards(), []);
         self.submit(self.look.clone(), None);
-        let found = self.engine.take_found();
+        let found = self.engine.take_hazards();
         assert!(matches!(&found[..], [it] if it.kind == HazardKind::ReadAfterWrite), "{found:?}");
     }
 }
@@ -211,8 +211,8 @@ fn stretches_go_when_the_host_has_waited() {
     let mut passes = Passes::new();
     for number in 0..10_000_u32 {
         let fence = FenceId(number % 2);
-        passes.engine.step(&Step::WaitFences(vec![fence]));
-        passes.engine.step(&Step::ResetFences(vec![fence]));
+        passes.engine.step(&HostStep::WaitFences(vec![fence]));
+        passes.engine.step(&HostStep::ResetFences(vec![fence]));
         passes.submit(passes.frame.clone(), Some(fence));
     }
     assert!(passes.most <= 24, "{}", passes.most);
@@ -233,7 +233,7 @@ fn stretches_stay_bounded_without_any_wait() {
 fn stretches_stay_bounded_in_one_batch() {
     let mut passes = Passes::new();
     let frames = vec![passes.frame.command_buffers[0]; 5_000];
-    passes.submit(Batch { command_buffers: frames, ..Batch::default() }, None);
+    passes.submit(SubmitBatch { command_buffers: frames, ..SubmitBatch::default() }, None);
     assert!(passes.most <= 80, "{}", passes.most);
     passes.assert_exact();
 }
@@ -244,14 +244,14 @@ fn what_is_destroyed_is_given_again() {
     let text = "# A copy.\n# spec: synchronization\n# expect: clean\n\nbuffer a b c d e 8\n\n\
         cmd up\n  copy a -> b\n\ncmd down\n  copy d -> e\n";
     let program = lavascope_scenario::parse(text).expect("a scenario").program;
-    let mut engine = Engine::of(Rules::CONTRACT, &program);
+    let mut engine = Engine::with_program(Rules::CONTRACT, &program);
     let bound = |memory: u32, offset: u64| {
-        let binding = Some(Binding { memory: MemoryId(memory), offset, size: 8 });
+        let binding = Some(MemoryBinding { memory: MemoryId(memory), offset, size: 8 });
         Resource::new(ResourceKind::Buffer { size: 8 }, binding)
     };
     let submit = |engine: &mut Engine, id: CommandBufferId| {
-        let batches = vec![Batch { command_buffers: vec![id], ..Batch::default() }];
-        engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
+        let batches = vec![SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() }];
+        engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
     };
     // The two share some bytes, so that what was written to the first is known when it is gone.
     let [written, beside] = [ResourceId(1), ResourceId(2)];
@@ -260,7 +260,7 @@ fn what_is_destroyed_is_given_again() {
     let up = engine.add_command_buffer(program.command_buffers[0].clone());
     submit(&mut engine, up);
     let base = engine.device.addresses.whole(written).start;
-    [written, beside].into_iter().for_each(|it| engine.step(&Step::Destroy(it)));
+    [written, beside].into_iter().for_each(|it| engine.step(&HostStep::Destroy(it)));
     let mut most = 0;
     for memory in 1..10_000 {
         let id = engine.add_resource(&bound(memory, 0));
@@ -270,10 +270,10 @@ fn what_is_destroyed_is_given_again() {
             engine.set_resource(ResourceId(3), &bound(memory, 0));
             let down = engine.add_command_buffer(program.command_buffers[1].clone());
             submit(&mut engine, down);
-            assert_eq!(engine.take_found(), []);
+            assert_eq!(engine.take_hazards(), []);
             return;
         }
-        engine.step(&Step::Destroy(id));
+        engine.step(&HostStep::Destroy(id));
         assert!(most <= 5, "{most}");
     }
     panic!("the addresses are not given again");

@@ -3,40 +3,40 @@
 use std::collections::BTreeMap;
 
 use lavascope_sync_ir::{
-    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Point, Program, Queue, QueueId,
-    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+    SubmitBatch, CommandBuffer, CommandBufferId, EventId, UndefinedContents, FenceId, Findings, Hazard, SemaphorePoint, Program, Queue, QueueId,
+    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
 };
 
-use crate::device::{Device, Execute, SparseWork, slot};
-use crate::execute::{self, Recorded};
-use crate::fresh::Fresh;
-use crate::late::Late;
-use crate::memories::NoRoom;
-use crate::prepare::Prepared;
-use crate::record::Alone;
+use crate::device::{EngineDevice, ExecuteBatch, SparseBindWork, get_or_grow};
+use crate::execute::{self, RecordedCommands};
+use crate::fresh::UsedBlocks;
+use crate::late::DeferredChecks;
+use crate::memories::UnplacedReason;
+use crate::prepare::PreparedCommandBuffer;
+use crate::record::IsolatedExecution;
 use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.
-pub fn check(program: &Program) -> Vec<Found> {
+pub fn check(program: &Program) -> Vec<Hazard> {
     check_all(program).hazards
 }
 
 /// The same by other rules than those that users see.
-pub fn check_with(rules: Rules, program: &Program) -> Vec<Found> {
-    find(rules, program).hazards
+pub fn check_with(rules: Rules, program: &Program) -> Vec<Hazard> {
+    check_program(rules, program).hazards
 }
 
 /// All that is wrong with a program: hazards, and contents that are undefined.
 pub fn check_all(program: &Program) -> Findings {
-    find(Rules::CONTRACT, program)
+    check_program(Rules::CONTRACT, program)
 }
 
-fn find(rules: Rules, program: &Program) -> Findings {
-    let mut engine = Engine::of(rules, program);
+fn check_program(rules: Rules, program: &Program) -> Findings {
+    let mut engine = Engine::with_program(rules, program);
     for step in &program.steps {
         engine.step(step);
     }
-    Findings { hazards: engine.take_found(), faults: engine.take_faults() }
+    Findings { hazards: engine.take_hazards(), faults: engine.take_faults() }
 }
 
 /// The engine, for programs that are told as they happen.
@@ -44,34 +44,34 @@ fn find(rules: Rules, program: &Program) -> Findings {
 /// Whoever tells gives the numbers of things: those of a program count from zero, those of a running application may be
 /// used again after something was destroyed.
 pub struct Engine {
-    pub(crate) device: Device,
-    pub(crate) command_buffers: Vec<Prepared>,
+    pub(crate) device: EngineDevice,
+    pub(crate) command_buffers: Vec<PreparedCommandBuffer>,
     pub(crate) render_passes: Vec<RenderPass>,
     /// To be used by the next command buffers that are recorded.
     #[expect(clippy::vec_box, reason = "they go in and out as they are")]
-    pub(crate) spare: Vec<Box<Alone>>,
-    pub(crate) spare_fresh: Vec<Fresh>,
+    pub(crate) spare_isolated: Vec<Box<IsolatedExecution>>,
+    pub(crate) spare_used_blocks: Vec<UsedBlocks>,
     /// If command buffers are not checked while they are recorded.
-    pub(crate) late: Option<Late>,
+    pub(crate) deferred_checks: Option<DeferredChecks>,
     steps: u32,
 }
 
 impl Engine {
     pub fn new(queues: &[Queue], events: u32, semaphores: u32, fences: u32) -> Engine {
         Engine {
-            device: Device::new(queues, events, semaphores, fences),
+            device: EngineDevice::new(queues, events, semaphores, fences),
             command_buffers: Vec::new(),
             render_passes: Vec::new(),
-            spare: Vec::new(),
-            spare_fresh: Vec::new(),
-            late: None,
+            spare_isolated: Vec::new(),
+            spare_used_blocks: Vec::new(),
+            deferred_checks: None,
             steps: 0,
         }
     }
 
     /// With all that a program has, before its first step.
-    pub fn of(rules: Rules, program: &Program) -> Engine {
-        let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+    pub fn with_program(rules: Rules, program: &Program) -> Engine {
+        let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
         engine.device.rules = rules;
         for resource in &program.resources {
             engine.add_resource(resource);
@@ -85,22 +85,22 @@ impl Engine {
 
     pub fn add_resource(&mut self, resource: &Resource) -> ResourceId {
         let id = self.device.addresses.add(resource);
-        self.device.forget_gone();
-        self.device.add_owned(id);
+        self.device.forget_freed_ranges();
+        self.device.track_owner(id);
         id
     }
 
     /// There is a resource of this number from now on; there was none, or it was destroyed.
     pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.device.addresses.set(id, resource);
-        self.device.forget_gone();
+        self.device.forget_freed_ranges();
         self.device.contents.forget(id);
-        self.device.add_owned(id);
+        self.device.track_owner(id);
     }
 
     /// There is a render pass of this number from now on.
     pub fn set_render_pass(&mut self, id: RenderPassId, pass: RenderPass) {
-        *slot(&mut self.render_passes, id.0 as usize) = pass;
+        *get_or_grow(&mut self.render_passes, id.0 as usize) = pass;
     }
 
     /// There is an event of this number from now on, which is not set.
@@ -130,40 +130,40 @@ impl Engine {
     }
 
     /// Looks up what can be known of a command buffer before it is executed. Threads may do this at the same time.
-    pub fn prepare(&self, commands: CommandBuffer) -> Prepared {
-        Prepared::new(commands, &self.device.addresses)
+    pub fn prepare(&self, commands: CommandBuffer) -> PreparedCommandBuffer {
+        PreparedCommandBuffer::new(commands, &self.device.addresses)
     }
 
     /// Recorded anew, and not checked before it is executed.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
         self.end_recording(id);
-        self.end_late(id);
-        slot(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
+        self.end_deferred_check(id);
+        get_or_grow(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
     }
 
     /// The host does something.
-    pub fn step(&mut self, step: &Step) {
-        if let Step::Destroy(_) = step {
+    pub fn step(&mut self, step: &HostStep) {
+        if let HostStep::Destroy(_) = step {
             self.check_unexecuted();
         }
         self.refresh(step);
-        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
-        let mut run = |device: &mut Device, queue: u8, step: u32, index: u32, batch: &Batch| {
-            execute::batch(device, recorded, queue, step, index, batch);
+        let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        let mut run = |device: &mut EngineDevice, queue: u8, step: u32, index: u32, batch: &SubmitBatch| {
+            execute::execute_batch(device, recorded, queue, step, index, batch);
         };
-        take(&mut self.device, self.steps, step, &mut run);
+        execute_step(&mut self.device, self.steps, step, &mut run);
         self.steps += 1;
     }
 
     /// Looks up again what is about to be executed, where addresses have changed.
-    fn refresh(&mut self, step: &Step) {
-        let Step::Submit { batches, .. } = step else { return };
+    fn refresh(&mut self, step: &HostStep) {
+        let HostStep::Submit { batches, .. } = step else { return };
         for id in batches.iter().flat_map(|it| &it.command_buffers) {
             self.end_recording(*id);
             if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
-                commands.end_unchecked();
+                commands.set_executed();
                 commands.refresh(&self.device.addresses);
-                commands.find_busy(&self.device.addresses);
+                commands.update_busy_commands(&self.device.addresses);
                 let executed = std::mem::take(&mut commands.executed);
                 self.refresh_all(executed.iter().map(|it| it.0));
                 self.command_buffers[id.0 as usize].executed = executed;
@@ -181,23 +181,23 @@ impl Engine {
     }
 
     /// The hazards found since the last time.
-    pub fn take_found(&mut self) -> Vec<Found> {
-        std::mem::take(&mut self.device.found)
+    pub fn take_hazards(&mut self) -> Vec<Hazard> {
+        std::mem::take(&mut self.device.hazards)
     }
 
     /// The faults found since the last time.
-    pub fn take_faults(&mut self) -> Vec<Fault> {
-        std::mem::take(&mut self.device.contents.found)
+    pub fn take_faults(&mut self) -> Vec<UndefinedContents> {
+        std::mem::take(&mut self.device.contents.faults)
     }
 
     /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
-    pub fn parked(&self) -> Vec<(QueueId, u32)> {
-        self.device.parked().collect()
+    pub fn blocked_submissions(&self) -> Vec<(QueueId, u32)> {
+        self.device.blocked_submissions().collect()
     }
 
     /// What the first work that waits on a queue waits for, and nobody has signaled.
-    pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
-        self.device.unsignaled(queue)
+    pub fn unsignaled_waits(&self, queue: QueueId) -> Vec<SemaphorePoint> {
+        self.device.unsignaled_waits(queue)
     }
 
     /// Whether there was no room for something since the last time.
@@ -207,37 +207,37 @@ impl Engine {
     }
 
     /// For what there was no room since the last time, and how often: nothing is found where it is used.
-    pub fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+    pub fn take_unplaced(&mut self) -> BTreeMap<UnplacedReason, u64> {
         self.device.addresses.take_unplaced()
     }
 
     /// Forgets what is over and cannot be part of a hazard any more. It does so by itself now and then.
-    pub fn forget_known(&mut self) {
-        self.device.forget_known();
+    pub fn forget_finished(&mut self) {
+        self.device.forget_finished();
     }
 
     /// Ranges of memory about which something is known.
-    pub fn ranges(&self) -> usize {
+    pub fn range_count(&self) -> usize {
         self.device.states.len()
     }
 }
 
-fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
+fn execute_step(device: &mut EngineDevice, index: u32, step: &HostStep, run: ExecuteBatch<'_>) {
     device.sweep();
     match step {
-        Step::Submit { queue, batches, fence } => device.submit(index, *queue, batches, *fence, run),
-        Step::WaitFences(fences) => device.wait_fences(fences),
-        Step::ResetFences(fences) => device.reset_fences(fences),
-        Step::QueueIdle(queue) => device.queue_idle(*queue),
-        Step::DeviceIdle => device.device_idle(),
-        Step::WaitSemaphores(points) => device.host_waits(points),
-        Step::SignalSemaphore(point) => {
-            device.host_signals(*point);
-            device.run(run);
+        HostStep::Submit { queue, batches, fence } => device.submit(index, *queue, batches, *fence, run),
+        HostStep::WaitFences(fences) => device.wait_fences(fences),
+        HostStep::ResetFences(fences) => device.reset_fences(fences),
+        HostStep::QueueIdle(queue) => device.queue_idle(*queue),
+        HostStep::DeviceIdle => device.device_idle(),
+        HostStep::WaitSemaphores(points) => device.host_wait_semaphores(points),
+        HostStep::SignalSemaphore(point) => {
+            device.host_signal_semaphore(*point);
+            device.run_queues(run);
         }
-        Step::Destroy(resource) => {
+        HostStep::Destroy(resource) => {
             // What others did in the same memory is still to be held against what comes.
-            for range in device.addresses.alone(*resource) {
+            for range in device.addresses.unshared_ranges(*resource) {
                 device.states.remove(range);
             }
             device.contents.forget(*resource);
@@ -245,36 +245,36 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
             device.addresses.destroy(*resource);
             device.remove_destroyed();
         }
-        Step::Acquire { image, semaphore, fence } => {
+        HostStep::Acquire { image, semaphore, fence } => {
             device.acquire(index, *image, *semaphore, *fence);
             // Whoever uses it first owns it.
             device.contents.forget(*image);
-            device.run(run);
+            device.run_queues(run);
         }
-        Step::SetEvent(event) => {
-            device.host_sets_event(index, event.0 as usize);
-            device.run(run);
+        HostStep::SetEvent(event) => {
+            device.host_set_event(index, event.0 as usize);
+            device.run_queues(run);
         }
-        Step::ResetEvent(event) => {
+        HostStep::ResetEvent(event) => {
             if let Some(event) = device.events.get_mut(event.0 as usize) {
                 event.set = None;
             }
         }
-        Step::HostAccess { resource, region, is_write, .. } => {
+        HostStep::HostAccess { resource, region, is_write, .. } => {
             device.host_access(index, *resource, region, *is_write);
         }
-        Step::BindSparse { queue, waits, binds, signals, fence } => {
+        HostStep::BindSparse { queue, waits, binds, signals, fence } => {
             let bind =
-                SparseWork { waits: waits.clone(), binds: binds.clone(), signals: signals.clone(), fence: *fence };
+                SparseBindWork { waits: waits.clone(), binds: binds.clone(), signals: signals.clone(), fence: *fence };
             device.submit_sparse(index, *queue, bind, run);
         }
-        Step::Present { queue, waits, images } => device.submit_present(index, *queue, waits, images, run),
+        HostStep::Present { queue, waits, images } => device.submit_present(index, *queue, waits, images, run),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lavascope_sync_ir::Place;
+    use lavascope_sync_ir::ProgramLocation;
 
     use super::*;
 
@@ -301,7 +301,7 @@ gfx submit use wait s
     #[test]
     fn owners_of_long_ago_are_told_with_their_place() {
         let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
-        let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+        let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
         let both: Vec<_> = program.resources.iter().map(|it| engine.add_resource(it)).collect();
         for it in &program.command_buffers {
             engine.add_command_buffer(it.clone());
@@ -310,14 +310,14 @@ gfx submit use wait s
         // As if all of it had been written by other names since.
         engine.device.states.remove(0..u64::MAX);
         let nothing = engine.add_command_buffer(CommandBuffer::default());
-        let batch = Batch { command_buffers: vec![nothing], ..Batch::default() };
-        let idle = Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
+        let batch = SubmitBatch { command_buffers: vec![nothing], ..SubmitBatch::default() };
+        let idle = HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
         (0..10_000).for_each(|_| engine.step(&idle));
         engine.step(&program.steps[1]);
         let faults = engine.take_faults();
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].resource, both[1]);
-        assert!(matches!(&faults[0].prior, Some(Place::Command(at)) if at.step == 0), "{faults:?}");
+        assert!(matches!(&faults[0].prior, Some(ProgramLocation::Command(at)) if at.step == 0), "{faults:?}");
     }
 
     /// A buffer that is made anew has no owner yet.
@@ -325,7 +325,7 @@ gfx submit use wait s
     fn owners_go_with_what_they_own() {
         let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
         for is_new in [false, true] {
-            let mut engine = Engine::of(Rules::CONTRACT, &program);
+            let mut engine = Engine::with_program(Rules::CONTRACT, &program);
             engine.step(&program.steps[0]);
             if is_new {
                 engine.set_resource(ResourceId(1), &program.resources[1]);
@@ -354,20 +354,20 @@ gfx submit use wait s
     fn what_is_made_anew_is_not_signaled() {
         let queue = Queue { family: 0, flags: 1 };
         let mut engine = Engine::new(&[queue], 1, 1, 1);
-        let point = Point { semaphore: SemaphoreId(0), value: Some(5) };
-        let wait = lavascope_sync_ir::Wait { point, stages: 0 };
-        let batch = Batch { waits: vec![wait], ..Batch::default() };
-        let submit = |fence| Step::Submit { queue: QueueId(0), batches: vec![batch.clone()], fence };
-        engine.step(&Step::SignalSemaphore(point));
+        let point = SemaphorePoint { semaphore: SemaphoreId(0), value: Some(5) };
+        let wait = lavascope_sync_ir::SemaphoreWait { point, stages: 0 };
+        let batch = SubmitBatch { waits: vec![wait], ..SubmitBatch::default() };
+        let submit = |fence| HostStep::Submit { queue: QueueId(0), batches: vec![batch.clone()], fence };
+        engine.step(&HostStep::SignalSemaphore(point));
         engine.step(&submit(None));
-        assert!(engine.parked().is_empty() && engine.unsignaled(QueueId(0)).is_empty());
+        assert!(engine.blocked_submissions().is_empty() && engine.unsignaled_waits(QueueId(0)).is_empty());
         engine.set_semaphore(SemaphoreId(0));
         engine.step(&submit(None));
-        assert_eq!((engine.parked(), engine.unsignaled(QueueId(0))), (vec![(QueueId(0), 2)], vec![point]));
-        assert_eq!(engine.unsignaled(QueueId(1)), []);
-        engine.step(&Step::SignalSemaphore(point));
-        assert!(engine.parked().is_empty());
-        engine.step(&Step::SetEvent(EventId(0)));
+        assert_eq!((engine.blocked_submissions(), engine.unsignaled_waits(QueueId(0))), (vec![(QueueId(0), 2)], vec![point]));
+        assert_eq!(engine.unsignaled_waits(QueueId(1)), []);
+        engine.step(&HostStep::SignalSemaphore(point));
+        assert!(engine.blocked_submissions().is_empty());
+        engine.step(&HostStep::SetEvent(EventId(0)));
         assert!(engine.device.events[0].set.is_some());
         engine.set_event(EventId(0));
         assert!(engine.device.events[0].set.is_none());
@@ -379,7 +379,7 @@ gfx submit use wait s
         let mut engine = Engine::new(&[Queue { family: 0, flags: 1 }], 0, 0, 0);
         let kind = lavascope_sync_ir::ResourceKind::Buffer { size: u64::MAX };
         engine.add_resource(&Resource::new(kind, None));
-        assert_eq!(engine.take_unplaced(), BTreeMap::from([(NoRoom::Addresses, 1)]));
+        assert_eq!(engine.take_unplaced(), BTreeMap::from([(UnplacedReason::AddressSpaceFull, 1)]));
         assert!(engine.take_unplaced().is_empty());
     }
 
@@ -391,20 +391,20 @@ gfx submit use wait s
             q submit up fence f\nwait fence f\nhost reads b\n";
         let program = lavascope_scenario::parse(text).unwrap_or_else(|error| panic!("{error:?}")).program;
         let renew = |engine: &mut Engine| engine.set_fence(FenceId(0));
-        let reset = |engine: &mut Engine| engine.step(&Step::ResetFences(vec![FenceId(0)]));
+        let reset = |engine: &mut Engine| engine.step(&HostStep::ResetFences(vec![FenceId(0)]));
         // Of what is not there nothing is learned.
         let other = |engine: &mut Engine| {
-            engine.step(&Step::ResetFences(vec![FenceId(1)]));
-            engine.step(&Step::QueueIdle(QueueId(1)));
+            engine.step(&HostStep::ResetFences(vec![FenceId(1)]));
+            engine.step(&HostStep::QueueIdle(QueueId(1)));
         };
         type Between<'a> = &'a dyn Fn(&mut Engine);
         let cases: [(Between<'_>, usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
         for (between, wanted) in cases {
-            let mut engine = Engine::of(Rules::CONTRACT, &program);
+            let mut engine = Engine::with_program(Rules::CONTRACT, &program);
             engine.step(&program.steps[0]);
             between(&mut engine);
             program.steps[1..].iter().for_each(|it| engine.step(it));
-            assert_eq!(engine.take_found().len(), wanted);
+            assert_eq!(engine.take_hazards().len(), wanted);
         }
     }
 }

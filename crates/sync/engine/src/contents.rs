@@ -9,26 +9,26 @@ use std::ops::Range;
 use lavascope_abi::{QUEUE_FAMILY_EXTERNAL, QUEUE_FAMILY_FOREIGN_EXT};
 use lavascope_collections::IntervalMap;
 use lavascope_sync_ir::{
-    Area, AttachmentView, Dependency, Fault, FaultKind, ImageRegion, Ownership, Region, RenderPass, ResourceId,
-    Subpass, What,
+    Area, AttachmentView, Dependency, UndefinedContents, UndefinedContentsKind, ImageRegion, QueueFamilyTransfer, Region, RenderPass, ResourceId,
+    Subpass, DependencyTarget,
 };
 use rustc_hash::FxHashMap;
 
-use crate::action::Use;
+use crate::action::ResourceUse;
 use crate::clock::Tag;
-use crate::device::Device;
-use crate::execute::Executor;
-use crate::mark::Marking;
-use crate::usage::TABLES;
+use crate::device::EngineDevice;
+use crate::execute::CommandExecutor;
+use crate::mark::MarkMode;
+use crate::usage::SYNC_TABLES;
 
 /// Who owns what, and what was found.
 #[derive(Default)]
-pub(crate) struct Contents {
+pub(crate) struct ContentTracker {
     /// Of resources that are exclusive, by addresses from their beginning.
     owners: FxHashMap<ResourceId, IntervalMap<Owner>>,
     /// Whether it matters who owns anything.
     has_owners: bool,
-    pub(crate) found: Vec<Fault>,
+    pub(crate) faults: Vec<UndefinedContents>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,10 @@ struct Owner {
     /// Of its last write, or of what made it the owner.
     since: Tag,
     /// Released, and not acquired yet.
-    release: Option<Ownership>,
+    release: Option<QueueFamilyTransfer>,
 }
 
-impl Contents {
+impl ContentTracker {
     /// Nothing is known of a resource any more.
     pub(crate) fn forget(&mut self, resource: ResourceId) {
         self.owners.remove(&resource);
@@ -53,17 +53,17 @@ impl Contents {
 }
 
 /// What the current render pass instance does to the contents of its attachments.
-pub(crate) struct PassContents {
+pub(crate) struct RenderPassContents {
     pass: RenderPass,
     views: Vec<AttachmentView>,
     area: Area,
     subpass: usize,
     began: Tag,
-    undefined: Vec<Undefined>,
+    undefined: Vec<UndefinedAttachment>,
 }
 
 /// Contents of an attachment that a subpass did not preserve.
-struct Undefined {
+struct UndefinedAttachment {
     subpass: usize,
     since: Tag,
     resource: ResourceId,
@@ -71,72 +71,72 @@ struct Undefined {
     texels: IntervalMap<()>,
 }
 
-impl Executor<'_> {
+impl CommandExecutor<'_> {
     /// Whether contents are of interest: in most programs they are not, and nothing is to be paid for them.
-    pub(crate) fn is_watching(&self) -> bool {
+    pub(crate) fn is_tracking_contents(&self) -> bool {
         self.pass_contents.is_some() || self.device.contents.has_owners
     }
 
     /// Looks at what a command finds, and then at what it leaves.
-    pub(crate) fn watch_contents(&mut self, tag: Tag, uses: &[Use<'_>]) {
-        let is_write = |it: &&Use<'_>| TABLES.write_column(it.usage).is_some();
+    pub(crate) fn check_contents(&mut self, tag: Tag, uses: &[ResourceUse<'_>]) {
+        let is_write = |it: &&ResourceUse<'_>| SYNC_TABLES.write_column(it.usage).is_some();
         for it in uses.iter().filter(|it| !is_write(it)) {
-            self.reads_contents(tag, it);
+            self.check_read_contents(tag, it);
         }
         for it in uses.iter().filter(is_write) {
-            self.writes_contents(tag, it);
+            self.record_written_contents(tag, it);
         }
     }
 
-    fn reads_contents(&mut self, tag: Tag, it: &Use<'_>) {
+    fn check_read_contents(&mut self, tag: Tag, it: &ResourceUse<'_>) {
         let family = self.family();
         if self.device.has_owners(it.resource) {
-            let ranges = self.device.addresses.own_ranges(it.resource, &it.region);
-            self.device.read_owned(tag, family, it.resource, &ranges);
+            let ranges = self.device.addresses.relative_ranges(it.resource, &it.region);
+            self.device.check_owner_on_read(tag, family, it.resource, &ranges);
         }
         if let Some(pass) = &self.pass_contents {
-            for (kind, since, range) in pass.reads(self.device, it) {
+            for (kind, since, range) in pass.undefined_reads(self.device, it) {
                 self.device.add_fault(kind, tag, Some(since), it.resource, &range);
             }
         }
     }
 
-    fn writes_contents(&mut self, tag: Tag, it: &Use<'_>) {
+    fn record_written_contents(&mut self, tag: Tag, it: &ResourceUse<'_>) {
         let family = self.family();
         if self.device.has_owners(it.resource) {
-            let ranges = self.device.addresses.own_ranges(it.resource, &it.region);
+            let ranges = self.device.addresses.relative_ranges(it.resource, &it.region);
             let owner = Owner { family, since: tag, release: None };
-            self.device.own(it.resource, &ranges, owner);
+            self.device.set_owner(it.resource, &ranges, owner);
         }
         if let Some(pass) = &mut self.pass_contents {
-            pass.writes(self.device, it);
-            for region in pass.preserved(self.device, it) {
+            pass.mark_defined(self.device, it);
+            for region in pass.preserved_regions(self.device, it) {
                 let at = (tag, Some(pass.began));
-                self.device.add_fault_of_region(FaultKind::WriteToPreserved, at, it.resource, region);
+                self.device.add_fault_of_region(UndefinedContentsKind::WriteToPreserved, at, it.resource, region);
             }
         }
     }
 
     /// The halves of transfers that a barrier has.
-    pub(crate) fn transfer_owners<'d>(&mut self, tag: Tag, dependencies: impl IntoIterator<Item = &'d Dependency>) {
+    pub(crate) fn apply_ownership_transfers<'d>(&mut self, tag: Tag, dependencies: impl IntoIterator<Item = &'d Dependency>) {
         let family = self.family();
         for it in dependencies {
-            let What::Ownership { resource, region, ownership } = &it.what else { continue };
+            let DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } = &it.target else { continue };
             if ownership.src_family == ownership.dst_family || !self.device.has_owners(*resource) {
                 continue;
             }
-            let ranges = self.device.addresses.own_ranges(*resource, region);
+            let ranges = self.device.addresses.relative_ranges(*resource, region);
             if ownership.src_family == family {
                 self.device.release(tag, *resource, &ranges, *ownership);
             } else if ownership.dst_family == family {
-                self.device.acquire_owned(tag, *resource, &ranges, *ownership);
+                self.device.acquire_ownership(tag, *resource, &ranges, *ownership);
             }
         }
     }
 
     pub(crate) fn begin_pass_contents(&mut self, tag: Tag, pass: &RenderPass, views: &[AttachmentView], area: Area) {
         let is_preserving = pass.subpasses.len() > 1 || pass.subpasses.iter().any(|it| !it.preserves.is_empty());
-        let contents = || PassContents {
+        let contents = || RenderPassContents {
             pass: pass.clone(),
             views: views.to_vec(),
             area,
@@ -145,7 +145,7 @@ impl Executor<'_> {
             undefined: Vec::new(),
         };
         // Of a command buffer that was checked when it was recorded all was told then.
-        let is_told = self.progress.marking == Marking::Used;
+        let is_told = self.progress.marking == MarkMode::Apply;
         *self.pass_contents = (is_preserving && !is_told).then(contents);
     }
 
@@ -153,7 +153,7 @@ impl Executor<'_> {
         if let Some(pass) = &mut self.pass_contents {
             pass.subpass += 1;
             pass.began = tag;
-            pass.lose(self.device);
+            pass.mark_undefined(self.device);
         }
     }
 
@@ -162,9 +162,9 @@ impl Executor<'_> {
     }
 }
 
-impl Device {
+impl EngineDevice {
     /// A resource is there.
-    pub(crate) fn add_owned(&mut self, resource: ResourceId) {
+    pub(crate) fn track_owner(&mut self, resource: ResourceId) {
         let first = self.queues.first().map(|it| it.family);
         let has_families = self.queues.iter().any(|it| Some(it.family) != first);
         self.contents.has_owners |= has_families && self.addresses.is_exclusive(resource);
@@ -175,28 +175,28 @@ impl Device {
         self.contents.has_owners && self.addresses.is_exclusive(resource)
     }
 
-    fn own(&mut self, resource: ResourceId, ranges: &[Range<u64>], owner: Owner) {
+    fn set_owner(&mut self, resource: ResourceId, ranges: &[Range<u64>], owner: Owner) {
         let owners = self.contents.owners.entry(resource).or_default();
         for range in ranges {
-            match owners.exact_mut(range) {
+            match owners.get_exact_mut(range) {
                 Some(own) => *own = owner,
                 None => owners.update(range.clone(), |_, own| *own = Some(owner)),
             }
         }
     }
 
-    fn read_owned(&mut self, tag: Tag, family: u32, resource: ResourceId, ranges: &[Range<u64>]) {
+    fn check_owner_on_read(&mut self, tag: Tag, family: u32, resource: ResourceId, ranges: &[Range<u64>]) {
         let mut faults = Vec::new();
         let owners = self.contents.owners.entry(resource).or_default();
         let is_fine = |it: &mut Owner| it.family == family && it.release.is_none();
         for range in ranges {
-            if owners.exact_mut(range).is_some_and(is_fine) {
+            if owners.get_exact_mut(range).is_some_and(is_fine) {
                 continue;
             }
             owners.update(range.clone(), |part, own| {
                 let kind = match own {
-                    Some(it) if it.release.is_some() => FaultKind::ReadWithoutAcquire,
-                    Some(it) if it.family != family => FaultKind::ReadWithoutTransfer,
+                    Some(it) if it.release.is_some() => UndefinedContentsKind::ReadWithoutAcquire,
+                    Some(it) if it.family != family => UndefinedContentsKind::ReadWithoutTransfer,
                     Some(_) => return,
                     None => {
                         // The first to use something owns it.
@@ -213,19 +213,19 @@ impl Device {
         }
     }
 
-    fn release(&mut self, tag: Tag, resource: ResourceId, ranges: &[Range<u64>], ownership: Ownership) {
-        if is_outside(ownership.dst_family) {
+    fn release(&mut self, tag: Tag, resource: ResourceId, ranges: &[Range<u64>], ownership: QueueFamilyTransfer) {
+        if is_external_family(ownership.dst_family) {
             let owners = self.contents.owners.entry(resource).or_default();
             ranges.iter().for_each(|it| owners.remove(it.clone()));
             return;
         }
         let owner = Owner { family: ownership.src_family, since: tag, release: Some(ownership) };
-        self.own(resource, ranges, owner);
+        self.set_owner(resource, ranges, owner);
     }
 
-    fn acquire_owned(&mut self, tag: Tag, resource: ResourceId, ranges: &[Range<u64>], ownership: Ownership) {
+    fn acquire_ownership(&mut self, tag: Tag, resource: ResourceId, ranges: &[Range<u64>], ownership: QueueFamilyTransfer) {
         let mut missing = Vec::new();
-        if !is_outside(ownership.src_family) {
+        if !is_external_family(ownership.src_family) {
             let owners = self.contents.owners.entry(resource).or_default();
             for range in ranges {
                 owners.update(range.clone(), |part, own| {
@@ -236,84 +236,84 @@ impl Device {
             }
         }
         for range in missing {
-            self.add_fault(FaultKind::AcquireWithoutRelease, tag, None, resource, &range);
+            self.add_fault(UndefinedContentsKind::AcquireWithoutRelease, tag, None, resource, &range);
         }
-        self.own(resource, ranges, Owner { family: ownership.dst_family, since: tag, release: None });
+        self.set_owner(resource, ranges, Owner { family: ownership.dst_family, since: tag, release: None });
     }
 
-    fn add_fault(&mut self, kind: FaultKind, tag: Tag, since: Option<Tag>, resource: ResourceId, range: &Range<u64>) {
-        for region in self.addresses.own_regions(resource, range) {
+    fn add_fault(&mut self, kind: UndefinedContentsKind, tag: Tag, since: Option<Tag>, resource: ResourceId, range: &Range<u64>) {
+        for region in self.addresses.relative_regions(resource, range) {
             self.add_fault_of_region(kind, (tag, since), resource, region);
         }
     }
 
     fn add_fault_of_region(
         &mut self,
-        kind: FaultKind,
+        kind: UndefinedContentsKind,
         (tag, since): (Tag, Option<Tag>),
         resource: ResourceId,
         region: Region,
     ) {
-        let Some(at) = self.places.get(tag) else { return };
-        let prior = since.and_then(|it| self.places.get(it));
-        self.contents.found.push(Fault { kind, at, prior, resource, region });
+        let Some(at) = self.locations.get(tag) else { return };
+        let prior = since.and_then(|it| self.locations.get(it));
+        self.contents.faults.push(UndefinedContents { kind, at, prior, resource, region });
     }
 }
 
 /// Families of other devices and other programs: their halves are not seen.
-fn is_outside(family: u32) -> bool {
+fn is_external_family(family: u32) -> bool {
     family == QUEUE_FAMILY_EXTERNAL || family == QUEUE_FAMILY_FOREIGN_EXT
 }
 
-impl PassContents {
+impl RenderPassContents {
     /// What becomes undefined at the beginning of the current subpass: attachments of rendering that a subpass before it
     /// uses or preserves and a dependency leads from, and that this one neither uses nor preserves.
-    fn lose(&mut self, device: &Device) {
+    fn mark_undefined(&mut self, device: &EngineDevice) {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return };
         for (index, view) in self.views.iter().enumerate() {
             let index = index as u32;
             let is_rendered = self.pass.subpasses.iter().any(|it| renders_to(it, index));
             let is_lost = |it: &lavascope_sync_ir::SubpassDependency| {
                 let src = it.src.and_then(|src| self.pass.subpasses.get(src as usize));
-                it.dst == Some(self.subpass as u32) && src.is_some_and(|it| keeps(it, index))
+                it.dst == Some(self.subpass as u32) && src.is_some_and(|it| uses_or_preserves(it, index))
             };
-            if !is_rendered || keeps(subpass, index) || !self.pass.dependencies.iter().any(is_lost) {
+            if !is_rendered || uses_or_preserves(subpass, index) || !self.pass.dependencies.iter().any(is_lost) {
                 continue;
             }
             let mut texels = IntervalMap::default();
-            for range in device.addresses.own_ranges(view.resource, &self.region(view)) {
+            for range in device.addresses.relative_ranges(view.resource, &self.region(view)) {
                 texels.update(range, |_, it| *it = Some(()));
             }
             let (subpass, since, resource) = (self.subpass, self.began, view.resource);
-            self.undefined.push(Undefined { subpass, since, resource, texels });
+            self.undefined.push(UndefinedAttachment { subpass, since, resource, texels });
         }
     }
 
     /// Texels that are read and undefined in the current subpass.
-    fn reads(&self, device: &Device, it: &Use<'_>) -> Vec<(FaultKind, Tag, Range<u64>)> {
+    fn undefined_reads(&self, device: &EngineDevice, it: &ResourceUse<'_>) -> Vec<(UndefinedContentsKind, Tag, Range<u64>)> {
         let mut found = Vec::new();
         for lost in self.undefined.iter().filter(|lost| lost.resource == it.resource) {
-            if !self.leads(lost.subpass, self.subpass) {
+            if !self.has_dependency_path(lost.subpass, self.subpass) {
                 continue;
             }
-            for range in device.addresses.own_ranges(it.resource, &it.region) {
+            for range in device.addresses.relative_ranges(it.resource, &it.region) {
                 let parts = lost.texels.overlapping(range).map(|(part, ())| part);
-                found.extend(parts.map(|part| (FaultKind::ReadNotPreserved, lost.since, part)));
+                found.extend(parts.map(|part| (UndefinedContentsKind::ReadNotPreserved, lost.since, part)));
             }
         }
         found
     }
 
-    fn writes(&mut self, device: &Device, it: &Use<'_>) {
+    fn mark_defined(&mut self, device: &EngineDevice, it: &ResourceUse<'_>) {
         for lost in self.undefined.iter_mut().filter(|lost| lost.resource == it.resource) {
-            for range in device.addresses.own_ranges(it.resource, &it.region) {
+            for range in device.addresses.relative_ranges(it.resource, &it.region) {
                 lost.texels.remove(range);
             }
         }
     }
 
     /// What a use has of attachments that the current subpass preserves, by whatever name.
-    fn preserved(&self, device: &Device, it: &Use<'_>) -> Vec<Region> {
+    fn preserved_regions(&self, device: &EngineDevice, it: &ResourceUse<'_>) -> Vec<Region> {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
         let views = subpass.preserves.iter().filter_map(|it| self.views.get(*it as usize));
         let mut found = Vec::new();
@@ -333,11 +333,11 @@ impl PassContents {
 
     /// The part of an attachment that the render pass is about.
     fn region(&self, view: &AttachmentView) -> Region {
-        Region::Image(ImageRegion { area: Some(view.inside(self.area)), ..view.region.clone() })
+        Region::Image(ImageRegion { area: Some(view.area_in_attachment(self.area)), ..view.region.clone() })
     }
 
     /// Whether a chain of dependencies leads from one subpass to another.
-    fn leads(&self, from: usize, to: usize) -> bool {
+    fn has_dependency_path(&self, from: usize, to: usize) -> bool {
         let mut reached = vec![false; self.pass.subpasses.len().max(to + 1)];
         reached[from] = true;
         // Dependencies lead to later subpasses only.
@@ -358,7 +358,7 @@ fn renders_to(subpass: &Subpass, attachment: u32) -> bool {
 }
 
 /// Whether a subpass uses an attachment, or preserves it.
-fn keeps(subpass: &Subpass, attachment: u32) -> bool {
+fn uses_or_preserves(subpass: &Subpass, attachment: u32) -> bool {
     let is_input = subpass.inputs.iter().any(|it| it.0 == attachment);
     is_input || renders_to(subpass, attachment) || subpass.preserves.contains(&attachment)
 }

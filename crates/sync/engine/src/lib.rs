@@ -43,10 +43,10 @@ mod stretch;
 mod texels;
 pub mod usage;
 
-pub use address::{Addresses, Identity};
+pub use address::{AddressMap, ResourceIdentity};
 pub use check::{Engine, check, check_all, check_with};
-pub use clock::Keys;
-pub use memories::NoRoom;
-pub use prepare::Prepared;
-pub use races::{Commands, EventRace, EventRaces, RaceKind, event_races, uses_events};
+pub use clock::KeySet;
+pub use memories::UnplacedReason;
+pub use prepare::PreparedCommandBuffer;
+pub use races::{IndexedCommands, EventRace, EventRaces, EventRaceKind, event_races, uses_events};
 pub use rules::Rules;

@@ -6,11 +6,11 @@
 use lavascope_abi::AccessFlags2;
 use lavascope_sync_ir::RasterOrder;
 
-use crate::usage::{TABLES, Usage};
+use crate::usage::{SYNC_TABLES, UsageIndex};
 
 /// In which order an access takes part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum AccessOrder {
     #[default]
     None,
     /// Fragments, in the order of primitives.
@@ -19,39 +19,39 @@ pub enum Order {
     /// Before every command that accesses the attachment.
     Load,
     /// After every command that accesses the attachment.
-    Last,
+    StoreOrResolve,
     /// Needs no order with others of its kind.
     Atomic,
 }
 
-impl From<RasterOrder> for Order {
-    fn from(order: RasterOrder) -> Order {
+impl From<RasterOrder> for AccessOrder {
+    fn from(order: RasterOrder) -> AccessOrder {
         match order {
-            RasterOrder::None => Order::None,
-            RasterOrder::Color => Order::Color,
-            RasterOrder::DepthStencil => Order::DepthStencil,
-            RasterOrder::Atomic => Order::Atomic,
+            RasterOrder::None => AccessOrder::None,
+            RasterOrder::Color => AccessOrder::Color,
+            RasterOrder::DepthStencil => AccessOrder::DepthStencil,
+            RasterOrder::Atomic => AccessOrder::Atomic,
         }
     }
 }
 
 /// Whether an earlier access of the same instance comes before a later one by itself.
-pub fn is_ordered(prior: (Usage, Order), own: (Usage, Order)) -> bool {
+pub fn is_ordered(prior: (UsageIndex, AccessOrder), own: (UsageIndex, AccessOrder)) -> bool {
     match (prior.1, own.1) {
-        (Order::Color, Order::Color) | (Order::DepthStencil, Order::DepthStencil) => true,
-        (Order::Load, _) => is_attachment_access(own.0),
-        (_, Order::Last) => is_attachment_access(prior.0),
+        (AccessOrder::Color, AccessOrder::Color) | (AccessOrder::DepthStencil, AccessOrder::DepthStencil) => true,
+        (AccessOrder::Load, _) => is_attachment_access(own.0),
+        (_, AccessOrder::StoreOrResolve) => is_attachment_access(prior.0),
         _ => false,
     }
 }
 
 /// Whether two accesses are in no data race, whatever their order is. Spec: "Data-Race".
-pub fn are_atomic(prior: Order, own: Order) -> bool {
-    prior == Order::Atomic && own == Order::Atomic
+pub fn are_atomic(prior: AccessOrder, own: AccessOrder) -> bool {
+    prior == AccessOrder::Atomic && own == AccessOrder::Atomic
 }
 
 /// Whether rendering puts two accesses into the same places.
-pub fn is_alike(one: (Usage, Order), other: (Usage, Order)) -> bool {
+pub fn is_same_order_class(one: (UsageIndex, AccessOrder), other: (UsageIndex, AccessOrder)) -> bool {
     one.1 == other.1 && is_attachment_access(one.0) == is_attachment_access(other.0)
 }
 
@@ -62,8 +62,8 @@ const ATTACHMENTS: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 
-fn is_attachment_access(usage: Usage) -> bool {
-    TABLES.usages[usize::from(usage.0)].access & ATTACHMENTS != 0
+fn is_attachment_access(usage: UsageIndex) -> bool {
+    SYNC_TABLES.usages[usize::from(usage.0)].access & ATTACHMENTS != 0
 }
 
 #[cfg(test)]
@@ -71,8 +71,8 @@ mod tests {
     use super::*;
     use lavascope_abi::PipelineStageFlags2 as S;
 
-    fn usage(stage: S, access: AccessFlags2) -> Usage {
-        TABLES.usage(stage.0, access.0).expect("a usage")
+    fn usage(stage: S, access: AccessFlags2) -> UsageIndex {
+        SYNC_TABLES.usage(stage.0, access.0).expect("a usage")
     }
 
     #[test]
@@ -87,25 +87,25 @@ mod tests {
         ];
         let sampled = usage(S::FRAGMENT_SHADER, AccessFlags2::SHADER_SAMPLED_READ);
         for own in attachments {
-            assert!(is_ordered((sampled, Order::Load), (own, Order::None)));
-            assert!(is_ordered((own, Order::None), (sampled, Order::Last)));
-            assert!(is_alike((own, Order::None), (attachments[0], Order::None)));
-            assert!(!is_alike((own, Order::None), (sampled, Order::None)));
-            assert!(!is_ordered((own, Order::Last), (own, Order::Load)));
+            assert!(is_ordered((sampled, AccessOrder::Load), (own, AccessOrder::None)));
+            assert!(is_ordered((own, AccessOrder::None), (sampled, AccessOrder::StoreOrResolve)));
+            assert!(is_same_order_class((own, AccessOrder::None), (attachments[0], AccessOrder::None)));
+            assert!(!is_same_order_class((own, AccessOrder::None), (sampled, AccessOrder::None)));
+            assert!(!is_ordered((own, AccessOrder::StoreOrResolve), (own, AccessOrder::Load)));
         }
-        assert!(!is_ordered((sampled, Order::Load), (sampled, Order::None)));
-        assert!(!is_ordered((sampled, Order::None), (sampled, Order::Last)));
-        assert!(!is_alike((sampled, Order::None), (sampled, Order::Color)));
+        assert!(!is_ordered((sampled, AccessOrder::Load), (sampled, AccessOrder::None)));
+        assert!(!is_ordered((sampled, AccessOrder::None), (sampled, AccessOrder::StoreOrResolve)));
+        assert!(!is_same_order_class((sampled, AccessOrder::None), (sampled, AccessOrder::Color)));
         for (prior, own, is_wanted) in [
-            (Order::Color, Order::Color, true),
-            (Order::DepthStencil, Order::DepthStencil, true),
-            (Order::Color, Order::DepthStencil, false),
-            (Order::None, Order::None, false),
-            (Order::Atomic, Order::Atomic, false),
+            (AccessOrder::Color, AccessOrder::Color, true),
+            (AccessOrder::DepthStencil, AccessOrder::DepthStencil, true),
+            (AccessOrder::Color, AccessOrder::DepthStencil, false),
+            (AccessOrder::None, AccessOrder::None, false),
+            (AccessOrder::Atomic, AccessOrder::Atomic, false),
         ] {
             assert_eq!(is_ordered((attachments[2], prior), (attachments[2], own)), is_wanted, "{prior:?} {own:?}");
-            assert_eq!(are_atomic(prior, own), prior == Order::Atomic);
+            assert_eq!(are_atomic(prior, own), prior == AccessOrder::Atomic);
         }
-        assert!(!are_atomic(Order::Atomic, Order::None) && !are_atomic(Order::None, Order::Atomic));
+        assert!(!are_atomic(AccessOrder::Atomic, AccessOrder::None) && !are_atomic(AccessOrder::None, AccessOrder::Atomic));
     }
 }

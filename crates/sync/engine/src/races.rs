@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    At, Barrier, Batch, Command, CommandBufferId, Dependency, EventId, Place, Queue, QueueId, SetEvent, Step,
+    CommandLocation, Barrier, SubmitBatch, Command, CommandBufferId, Dependency, EventId, ProgramLocation, Queue, QueueId, SetEvent, HostStep,
     WaitEvents,
 };
 
 use crate::scope;
-use crate::usage::Stages;
+use crate::usage::StageSet;
 
 /// Command buffers call command buffers at most this deep, as in the engine.
 const DEPTH_MAX: usize = 16;
@@ -24,7 +24,7 @@ const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
 
 /// What races with what; the later one gives the first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RaceKind {
+pub enum EventRaceKind {
     SetAfterReset,
     SetAfterSet,
     SetAfterWait,
@@ -33,49 +33,49 @@ pub enum RaceKind {
     WaitAfterRace,
 }
 
-impl RaceKind {
-    pub const ALL: [RaceKind; 5] = [
-        RaceKind::SetAfterReset,
-        RaceKind::SetAfterSet,
-        RaceKind::SetAfterWait,
-        RaceKind::ResetAfterSet,
-        RaceKind::WaitAfterRace,
+impl EventRaceKind {
+    pub const ALL: [EventRaceKind; 5] = [
+        EventRaceKind::SetAfterReset,
+        EventRaceKind::SetAfterSet,
+        EventRaceKind::SetAfterWait,
+        EventRaceKind::ResetAfterSet,
+        EventRaceKind::WaitAfterRace,
     ];
 }
 
 /// Two commands that use an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRace {
-    pub kind: RaceKind,
-    pub at: Place,
-    pub prior: Place,
+    pub kind: EventRaceKind,
+    pub at: ProgramLocation,
+    pub prior: ProgramLocation,
     pub event: EventId,
 }
 
 /// Follows the events of a device, submission by submission.
 #[derive(Clone, Debug, Default)]
 pub struct EventRaces {
-    queues: BTreeMap<QueueId, BTreeMap<EventId, Used>>,
+    queues: BTreeMap<QueueId, BTreeMap<EventId, EventUse>>,
 }
 
 /// Commands of a command buffer, each with its place there; actions may be left out.
-pub type Commands<'a> = Box<dyn Iterator<Item = (u32, &'a Command)> + 'a>;
+pub type IndexedCommands<'a> = Box<dyn Iterator<Item = (u32, &'a Command)> + 'a>;
 
 /// The last use of an event.
 #[derive(Clone, Debug)]
-struct Used {
-    how: How,
-    place: Place,
+struct EventUse {
+    kind: EventUseKind,
+    location: ProgramLocation,
     /// Where it happened; nowhere, for a wait.
-    stages: Stages,
+    stages: StageSet,
     /// What comes after it.
-    after: Stages,
+    after: StageSet,
     /// The use before it, with which it races.
-    race: Option<Place>,
+    race: Option<ProgramLocation>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum EventUseKind {
     Set,
     Reset,
     Waited,
@@ -84,7 +84,7 @@ enum How {
 /// The races of a whole program.
 pub fn event_races(program: &lavascope_sync_ir::Program) -> Vec<EventRace> {
     let mut races = EventRaces::default();
-    let buffer = |id: CommandBufferId| -> Option<Commands<'_>> {
+    let buffer = |id: CommandBufferId| -> Option<IndexedCommands<'_>> {
         let buffer = program.command_buffers.get(id.0 as usize)?;
         Some(Box::new((0..).zip(&buffer.commands)))
     };
@@ -107,25 +107,25 @@ impl EventRaces {
     pub fn step<'b>(
         &mut self,
         number: u32,
-        step: &Step,
+        step: &HostStep,
         queues: &[Queue],
-        buffer: &dyn Fn(CommandBufferId) -> Option<Commands<'b>>,
+        buffer: &dyn Fn(CommandBufferId) -> Option<IndexedCommands<'b>>,
     ) -> Vec<EventRace> {
         match step {
-            Step::Submit { queue, batches, .. } => {
+            HostStep::Submit { queue, batches, .. } => {
                 let flags = queues.get(queue.0 as usize).map_or(0, |it| it.flags);
                 let events = self.queues.entry(*queue).or_default();
-                let mut walk = Walk { events, flags, buffer, found: Vec::new() };
+                let mut walk = RaceChecker { events, flags, buffer, found: Vec::new() };
                 for (index, batch) in batches.iter().enumerate() {
                     walk.batch(number, index as u32, batch);
                 }
                 walk.found
             }
-            Step::WaitFences(_) | Step::QueueIdle(_) | Step::DeviceIdle | Step::WaitSemaphores(_) => {
+            HostStep::WaitFences(_) | HostStep::QueueIdle(_) | HostStep::DeviceIdle | HostStep::WaitSemaphores(_) => {
                 self.queues.clear();
                 Vec::new()
             }
-            Step::SetEvent(event) | Step::ResetEvent(event) => {
+            HostStep::SetEvent(event) | HostStep::ResetEvent(event) => {
                 self.forget(*event);
                 Vec::new()
             }
@@ -139,22 +139,22 @@ impl EventRaces {
     }
 }
 
-struct Walk<'a, 'b> {
-    events: &'a mut BTreeMap<EventId, Used>,
+struct RaceChecker<'a, 'b> {
+    events: &'a mut BTreeMap<EventId, EventUse>,
     flags: u32,
-    buffer: &'a dyn Fn(CommandBufferId) -> Option<Commands<'b>>,
+    buffer: &'a dyn Fn(CommandBufferId) -> Option<IndexedCommands<'b>>,
     found: Vec<EventRace>,
 }
 
-impl Walk<'_, '_> {
-    fn batch(&mut self, step: u32, batch: u32, it: &Batch) {
+impl RaceChecker<'_, '_> {
+    fn batch(&mut self, step: u32, batch: u32, it: &SubmitBatch) {
         for (primary, id) in it.command_buffers.iter().enumerate() {
-            let mut at = At { step, batch, primary: primary as u32, path: Vec::new() };
+            let mut at = CommandLocation { step, batch, primary: primary as u32, path: Vec::new() };
             self.commands(*id, &mut at);
         }
     }
 
-    fn commands(&mut self, id: CommandBufferId, at: &mut At) {
+    fn commands(&mut self, id: CommandBufferId, at: &mut CommandLocation) {
         for (index, command) in (self.buffer)(id).into_iter().flatten() {
             at.path.push(index);
             self.command(command, at);
@@ -162,23 +162,23 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn command(&mut self, command: &Command, at: &mut At) {
+    fn command(&mut self, command: &Command, at: &mut CommandLocation) {
         match command {
-            Command::Barrier(Barrier::One { src_stages, dst_stages, .. }) => self.barrier(*src_stages, *dst_stages),
-            Command::Barrier(Barrier::Two { dependencies }) => {
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, .. }) => self.barrier(*src_stages, *dst_stages),
+            Command::Barrier(Barrier::Sync2 { dependencies }) => {
                 dependencies.iter().for_each(|it| self.barrier(it.scope.src_stages, it.scope.dst_stages));
             }
-            Command::SetEvent(SetEvent::One { event, stages }) => self.set(*event, *stages, at),
-            Command::SetEvent(SetEvent::Two { event, dependencies }) => {
-                self.set(*event, all(dependencies, |it| it.scope.src_stages), at);
+            Command::SetEvent(SetEvent::Sync1 { event, stages }) => self.set(*event, *stages, at),
+            Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
+                self.set(*event, combined_stages(dependencies, |it| it.scope.src_stages), at);
             }
             Command::ResetEvent { event, stages } => self.reset(*event, *stages, at),
-            Command::WaitEvents(WaitEvents::One { events, dst_stages, .. }) => {
+            Command::WaitEvents(WaitEvents::Sync1 { events, dst_stages, .. }) => {
                 events.iter().for_each(|it| self.wait(*it, *dst_stages, at));
             }
-            Command::WaitEvents(WaitEvents::Two { events }) => {
+            Command::WaitEvents(WaitEvents::Sync2 { events }) => {
                 for (event, dependencies) in events {
-                    self.wait(*event, all(dependencies, |it| it.scope.dst_stages), at);
+                    self.wait(*event, combined_stages(dependencies, |it| it.scope.dst_stages), at);
                 }
             }
             Command::Execute(executed) if at.path.len() < DEPTH_MAX => {
@@ -193,7 +193,7 @@ impl Walk<'_, '_> {
     }
 
     fn barrier(&mut self, src_stages: u64, dst_stages: u64) {
-        let (src, dst) = (scope::source(src_stages, self.flags), scope::destination(dst_stages, self.flags));
+        let (src, dst) = (scope::source_stages(src_stages, self.flags), scope::destination_stages(dst_stages, self.flags));
         for used in self.events.values_mut() {
             let is_in = src_stages & ALL_COMMANDS != 0 || src.0 & (used.stages.0 | used.after.0) != 0;
             if is_in {
@@ -202,59 +202,59 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn set(&mut self, event: EventId, stages: u64, at: &At) {
-        let prior = self.unordered(event, stages);
+    fn set(&mut self, event: EventId, stages: u64, at: &CommandLocation) {
+        let prior = self.unordered_last_use(event, stages);
         if let Some((how, prior)) = &prior {
             let kind = match how {
-                How::Reset => RaceKind::SetAfterReset,
-                How::Set => RaceKind::SetAfterSet,
-                How::Waited => RaceKind::SetAfterWait,
+                EventUseKind::Reset => EventRaceKind::SetAfterReset,
+                EventUseKind::Set => EventRaceKind::SetAfterSet,
+                EventUseKind::Waited => EventRaceKind::SetAfterWait,
             };
-            self.tell(kind, at, prior, event);
+            self.report(kind, at, prior, event);
         }
         // Once it is set in a race it stays so until it is reset.
         let earlier = self.events.get(&event).and_then(|it| it.race.clone());
-        let race = prior.filter(|it| it.0 == How::Set).map(|it| it.1).or(earlier);
-        self.keep(event, How::Set, at, scope::source(stages, self.flags), race);
+        let race = prior.filter(|it| it.0 == EventUseKind::Set).map(|it| it.1).or(earlier);
+        self.record_use(event, EventUseKind::Set, at, scope::source_stages(stages, self.flags), race);
     }
 
-    fn reset(&mut self, event: EventId, stages: u64, at: &At) {
-        if let Some((How::Set, prior)) = self.unordered(event, stages) {
-            self.tell(RaceKind::ResetAfterSet, at, &prior, event);
+    fn reset(&mut self, event: EventId, stages: u64, at: &CommandLocation) {
+        if let Some((EventUseKind::Set, prior)) = self.unordered_last_use(event, stages) {
+            self.report(EventRaceKind::ResetAfterSet, at, &prior, event);
         }
-        self.keep(event, How::Reset, at, scope::source(stages, self.flags), None);
+        self.record_use(event, EventUseKind::Reset, at, scope::source_stages(stages, self.flags), None);
     }
 
-    fn wait(&mut self, event: EventId, dst_stages: u64, at: &At) {
-        let Some(used) = self.events.get(&event).filter(|it| it.how != How::Reset) else { return };
+    fn wait(&mut self, event: EventId, dst_stages: u64, at: &CommandLocation) {
+        let Some(used) = self.events.get(&event).filter(|it| it.kind != EventUseKind::Reset) else { return };
         if let Some(race) = used.race.clone() {
-            self.tell(RaceKind::WaitAfterRace, at, &race, event);
+            self.report(EventRaceKind::WaitAfterRace, at, &race, event);
         }
-        let after = scope::destination(dst_stages, self.flags);
-        self.keep(event, How::Waited, at, Stages::default(), None);
+        let after = scope::destination_stages(dst_stages, self.flags);
+        self.record_use(event, EventUseKind::Waited, at, StageSet::default(), None);
         if let Some(used) = self.events.get_mut(&event) {
             used.after = after;
         }
     }
 
     /// The last use, if nothing orders it before one at these stages.
-    fn unordered(&self, event: EventId, stages: u64) -> Option<(How, Place)> {
+    fn unordered_last_use(&self, event: EventId, stages: u64) -> Option<(EventUseKind, ProgramLocation)> {
         let used = self.events.get(&event)?;
-        let own = scope::source(stages, self.flags);
+        let own = scope::source_stages(stages, self.flags);
         let is_ordered = stages & ALL_COMMANDS != 0 || used.after.0 & own.0 != 0;
-        (!is_ordered).then(|| (used.how, used.place.clone()))
+        (!is_ordered).then(|| (used.kind, used.location.clone()))
     }
 
-    fn keep(&mut self, event: EventId, how: How, at: &At, stages: Stages, race: Option<Place>) {
-        let place = Place::Command(at.clone());
-        self.events.insert(event, Used { how, place, stages, after: Stages::default(), race });
+    fn record_use(&mut self, event: EventId, how: EventUseKind, at: &CommandLocation, stages: StageSet, race: Option<ProgramLocation>) {
+        let place = ProgramLocation::Command(at.clone());
+        self.events.insert(event, EventUse { kind: how, location: place, stages, after: StageSet::default(), race });
     }
 
-    fn tell(&mut self, kind: RaceKind, at: &At, prior: &Place, event: EventId) {
-        self.found.push(EventRace { kind, at: Place::Command(at.clone()), prior: prior.clone(), event });
+    fn report(&mut self, kind: EventRaceKind, at: &CommandLocation, prior: &ProgramLocation, event: EventId) {
+        self.found.push(EventRace { kind, at: ProgramLocation::Command(at.clone()), prior: prior.clone(), event });
     }
 }
 
-fn all(dependencies: &[Dependency], stages: impl Fn(&Dependency) -> u64) -> u64 {
+fn combined_stages(dependencies: &[Dependency], stages: impl Fn(&Dependency) -> u64) -> u64 {
     dependencies.iter().fold(0, |all, it| all | stages(it))
 }

@@ -5,31 +5,31 @@
 //! command buffers are checked as part of the primary ones that execute them: what rendering they are part of only
 //! those know.
 
-use lavascope_sync_ir::{Access, At, Command, CommandBufferId, Fault, Findings, Found, Place, Queue, ResourceId};
+use lavascope_sync_ir::{Access, CommandLocation, Command, CommandBufferId, UndefinedContents, Findings, Hazard, ProgramLocation, Queue, ResourceId};
 
 use crate::check::Engine;
-use crate::device::{Device, slot};
-use crate::execute::{Recorded, Walk};
-use crate::fresh::Fresh;
-use crate::mark::Marking;
-use crate::prepare::Prepared;
+use crate::device::{EngineDevice, get_or_grow};
+use crate::execute::{RecordedCommands, ExecutionCursor};
+use crate::fresh::UsedBlocks;
+use crate::mark::MarkMode;
+use crate::prepare::PreparedCommandBuffer;
 
 /// Devices that are kept for later.
 const SPARE_MAX: usize = 32;
 
 /// The execution of a command buffer by itself, as far as it was recorded.
-pub(crate) struct Alone {
-    pub(crate) device: Device,
-    pub(crate) walk: Walk,
+pub(crate) struct IsolatedExecution {
+    pub(crate) device: EngineDevice,
+    pub(crate) cursor: ExecutionCursor,
     /// How often addresses had changed.
-    moves: u64,
+    move_count: u64,
 }
 
 /// What was told of a command buffer while it was recorded.
 #[derive(Default)]
-pub(crate) struct Told {
-    hazards: Vec<Found>,
-    faults: Vec<Fault>,
+pub(crate) struct ReportedFindings {
+    hazards: Vec<Hazard>,
+    faults: Vec<UndefinedContents>,
 }
 
 impl Engine {
@@ -40,13 +40,13 @@ impl Engine {
     /// in it until then.
     pub fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.end_recording(id);
-        self.begin_late(id, queue, is_secondary);
+        self.begin_deferred_check(id, queue, is_secondary);
         let checked = self.checked_for(queue, is_secondary);
-        let commands = slot(&mut self.command_buffers, id.0 as usize);
+        let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
         commands.begin(checked, &self.device.addresses);
         // What shares memory by other names is looked at closely.
-        if checked.is_some() && self.device.addresses.relations() == 0 {
-            commands.fresh = Some(self.spare_fresh.pop().unwrap_or_default());
+        if checked.is_some() && self.device.addresses.alias_count() == 0 {
+            commands.used_blocks = Some(self.spare_used_blocks.pop().unwrap_or_default());
         }
     }
 
@@ -54,13 +54,13 @@ impl Engine {
     /// anew for such a queue with the commands that it has.
     pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
         let checked = self.checked_for(queue, is_secondary);
-        let is_for = |it: &Prepared| it.queue == checked;
+        let is_for = |it: &PreparedCommandBuffer| it.queue == checked;
         self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
     }
 
     /// For what kind of queue a command buffer is checked while it is recorded, if it is.
     fn checked_for(&self, queue: Queue, is_secondary: bool) -> Option<Queue> {
-        Some(queue).filter(|_| !is_secondary && self.late.is_none())
+        Some(queue).filter(|_| !is_secondary && self.deferred_checks.is_none())
     }
 
     /// Whether that is still so: nothing that a command buffer uses lies elsewhere, shares memory with something else,
@@ -68,8 +68,8 @@ impl Engine {
     #[inline]
     pub fn is_unchanged(&self, id: CommandBufferId) -> bool {
         let Some(commands) = self.command_buffers.get(id.0 as usize) else { return false };
-        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
-        commands.is_clean(&self.device.addresses) && recorded.is_as_it_was(commands)
+        let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        commands.is_clean(&self.device.addresses) && recorded.is_up_to_date(commands)
     }
 
     /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
@@ -79,7 +79,7 @@ impl Engine {
             Command::Action(accesses) => {
                 return self.record_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
             }
-            Command::Execute(executed) => self.about_to_execute(executed),
+            Command::Execute(executed) => self.prepare_secondaries(executed),
             command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
         };
         let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
@@ -87,7 +87,7 @@ impl Engine {
         commands.push(command, &versions, &self.device.addresses);
         // Events may be set before it is executed; then less is ordered inside of it.
         if is_special {
-            commands.unmark();
+            commands.discard_marks();
         }
         self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
@@ -110,15 +110,15 @@ impl Engine {
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
         let is_marked = commands.is_marked(&self.device.addresses);
-        if let Some(fresh) = &mut commands.fresh {
-            if is_marked && fresh.takes_last(&commands.plans) {
+        if let Some(fresh) = &mut commands.used_blocks {
+            if is_marked && fresh.insert_last_if_unused(&commands.plans) {
                 return None;
             }
-            self.check_put_off(index, queue, is_marked);
+            self.check_postponed(index, queue, is_marked);
         }
-        let moves = self.device.addresses.moves();
-        let known = self.command_buffers[index].alone.take().filter(|it| it.moves == moves);
-        let mut alone = known.unwrap_or_else(|| self.caught_up(index, queue));
+        let moves = self.device.addresses.move_count();
+        let known = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
+        let mut alone = known.unwrap_or_else(|| self.catch_up(index, queue));
         if has_events {
             alone.device.grow_events(&self.device);
         }
@@ -126,54 +126,54 @@ impl Engine {
         let commands = &mut self.command_buffers[index];
         let found = alone.take_findings();
         if let Some(found) = &found {
-            commands.told.add(found);
+            commands.reported.add(found);
         }
-        commands.alone = Some(alone);
+        commands.isolated = Some(alone);
         found
     }
 
     /// Executes what was recorded since the last time, up to a command, and marks it.
-    fn check_until(&mut self, alone: &mut Alone, index: usize, until: usize) {
+    fn check_until(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
         let is_marked = self.command_buffers[index].is_marked(&self.device.addresses);
-        alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
-        self.go_on(alone, index, until);
+        alone.cursor.progress.marking = if is_marked { MarkMode::Record } else { MarkMode::Off };
+        self.advance_isolated(alone, index, until);
         let commands = &mut self.command_buffers[index];
-        alone.walk.progress.made.iter().for_each(|(number, made)| commands.plans.mark(*number, *made));
-        alone.walk.progress.made.clear();
+        alone.cursor.progress.mark_updates.iter().for_each(|(number, made)| commands.plans.apply_mark(*number, *made));
+        alone.cursor.progress.mark_updates.clear();
         if alone.device.has_used_sparse {
-            commands.unmark();
+            commands.discard_marks();
         }
     }
 
     /// The check of a command buffer is put off no longer: all commands but the last, with which nothing is wrong.
     #[cold]
-    fn check_put_off(&mut self, index: usize, queue: Queue, is_marked: bool) {
-        let fresh = self.command_buffers[index].fresh.take();
-        self.keep_fresh(fresh);
+    fn check_postponed(&mut self, index: usize, queue: Queue, is_marked: bool) {
+        let fresh = self.command_buffers[index].used_blocks.take();
+        self.recycle_used_blocks(fresh);
         // Something has moved since: it is caught up as if it had been checked.
         if !is_marked {
             return;
         }
-        let mut alone = self.new_alone(queue);
+        let mut alone = self.new_isolated(queue);
         // One by one: what was marked shows what is to be marked next.
         for until in 1..self.command_buffers[index].plans.len() {
             self.check_until(&mut alone, index, until);
         }
-        self.command_buffers[index].alone = Some(alone);
+        self.command_buffers[index].isolated = Some(alone);
     }
 
     /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
     /// for events or executes others.
-    fn about_to_execute(&mut self, executed: &[CommandBufferId]) -> (Vec<u64>, bool) {
+    fn prepare_secondaries(&mut self, executed: &[CommandBufferId]) -> (Vec<u64>, bool) {
         self.refresh_all(executed.iter().copied());
         let own = |it: &CommandBufferId| self.command_buffers.get(it.0 as usize);
         let versions = executed.iter().map(|it| own(it).map_or(0, |it| it.version)).collect();
-        let is_special = |it: &Prepared| it.is_special || !it.executed.is_empty();
+        let is_special = |it: &PreparedCommandBuffer| it.has_event_wait || !it.executed.is_empty();
         (versions, executed.iter().filter_map(own).any(is_special))
     }
 
     /// The last command was not recorded after all.
-    pub fn unrecord(&mut self, id: CommandBufferId) {
+    pub fn undo_last_command(&mut self, id: CommandBufferId) {
         self.end_recording(id);
         if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
             commands.pop();
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// What a recorded command is became known only now. What follows from it is told when it is executed.
-    pub fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
+    pub fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.end_recording(id);
         if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
             commands.replace(index as usize, command);
@@ -191,91 +191,91 @@ impl Engine {
     /// No more commands are recorded, most likely: what was only kept to check them goes.
     pub fn end_recording(&mut self, id: CommandBufferId) {
         let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return };
-        let (alone, fresh) = (commands.alone.take(), commands.fresh.take());
+        let (alone, fresh) = (commands.isolated.take(), commands.used_blocks.take());
         if let Some(alone) = alone {
-            self.keep_spare(alone);
+            self.recycle_isolated(alone);
         }
-        self.keep_fresh(fresh);
+        self.recycle_used_blocks(fresh);
     }
 
     #[inline]
-    fn keep_fresh(&mut self, fresh: Option<Fresh>) {
+    fn recycle_used_blocks(&mut self, fresh: Option<UsedBlocks>) {
         let Some(mut fresh) = fresh else { return };
-        if self.spare_fresh.len() < SPARE_MAX {
+        if self.spare_used_blocks.len() < SPARE_MAX {
             fresh.clear();
-            self.spare_fresh.push(fresh);
+            self.spare_used_blocks.push(fresh);
         }
     }
 
-    pub(crate) fn keep_spare(&mut self, alone: Box<Alone>) {
-        if self.spare.len() < SPARE_MAX {
-            self.spare.push(alone);
+    pub(crate) fn recycle_isolated(&mut self, alone: Box<IsolatedExecution>) {
+        if self.spare_isolated.len() < SPARE_MAX {
+            self.spare_isolated.push(alone);
         }
     }
 
     /// An execution of all commands of a command buffer but the last, which was told of already.
     #[cold]
-    fn caught_up(&mut self, index: usize, queue: Queue) -> Box<Alone> {
-        let mut alone = self.new_alone(queue);
+    fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
+        let mut alone = self.new_isolated(queue);
         let last = self.command_buffers[index].plans.len() - 1;
-        alone.walk.progress.marking = Marking::None;
+        alone.cursor.progress.marking = MarkMode::Off;
         if last > 0 {
             alone.device.grow_events(&self.device);
-            self.go_on(&mut alone, index, last);
-            alone.device.found.clear();
-            alone.device.contents.found.clear();
+            self.advance_isolated(&mut alone, index, last);
+            alone.device.hazards.clear();
+            alone.device.contents.faults.clear();
         }
         alone
     }
 
     /// An execution of nothing.
-    pub(crate) fn new_alone(&mut self, queue: Queue) -> Box<Alone> {
-        let mut alone = match self.spare.pop() {
+    pub(crate) fn new_isolated(&mut self, queue: Queue) -> Box<IsolatedExecution> {
+        let mut alone = match self.spare_isolated.pop() {
             Some(mut alone) => {
-                alone.device.clear_alone(queue);
-                alone.walk.clear();
+                alone.device.reset_isolated(queue);
+                alone.cursor.clear();
                 alone
             }
-            None => Box::new(Alone::new(queue)),
+            None => Box::new(IsolatedExecution::new(queue)),
         };
         alone.device.rules = self.device.rules;
         alone
     }
 
     /// Executes what was recorded since the last time, up to a command. The addresses are everybody's; what happened at them is not.
-    pub(crate) fn go_on(&mut self, alone: &mut Alone, index: usize, until: usize) {
-        let Alone { device, walk, moves } = alone;
+    pub(crate) fn advance_isolated(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
+        let IsolatedExecution { device, cursor: walk, move_count: moves } = alone;
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
-        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
-        walk.go_on(device, recorded, &self.command_buffers[index], until);
+        let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        walk.advance(device, recorded, &self.command_buffers[index], until);
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
-        *moves = self.device.addresses.moves();
-        for (resource, old, planes) in device.moved.drain(..) {
+        *moves = self.device.addresses.move_count();
+        for (resource, old, planes) in device.moved_images.drain(..) {
             self.device.move_states(resource, &old, &planes);
         }
     }
 }
 
-impl Alone {
-    fn new(queue: Queue) -> Alone {
-        let at = At { step: Engine::RECORDING, batch: 0, primary: 0, path: Vec::new() };
-        Alone { device: Device::alone(queue), walk: Walk::new(at), moves: 0 }
+impl IsolatedExecution {
+    fn new(queue: Queue) -> IsolatedExecution {
+        let at = CommandLocation { step: Engine::RECORDING, batch: 0, primary: 0, path: Vec::new() };
+        IsolatedExecution { device: EngineDevice::isolated(queue), cursor: ExecutionCursor::new(at), move_count: 0 }
     }
 
     #[inline]
     fn take_findings(&mut self) -> Option<Box<Findings>> {
-        if self.device.found.is_empty() && self.device.contents.found.is_empty() {
+        if self.device.hazards.is_empty() && self.device.contents.faults.is_empty() {
             return None;
         }
-        let hazards = std::mem::take(&mut self.device.found);
-        let faults = std::mem::take(&mut self.device.contents.found);
+        let hazards = std::mem::take(&mut self.device.hazards);
+        let faults = std::mem::take(&mut self.device.contents.faults);
         // Where sparse resources lie, and with whom, is decided when it is executed.
         let hazards = if self.device.has_used_sparse { Vec::new() } else { hazards };
         Some(Box::new(Findings { hazards, faults }))
     }
 }
 
-impl Told {
+impl ReportedFindings {
     fn add(&mut self, found: &Findings) {
         self.hazards.extend_from_slice(&found.hazards);
         self.faults.extend_from_slice(&found.faults);
@@ -286,45 +286,45 @@ impl Told {
     }
 
     /// Nothing of this command was told.
-    pub(crate) fn forget(&mut self, index: usize) {
-        let is_other = |it: &Place| !matches!(it, Place::Command(at) if at.path.first() == Some(&(index as u32)));
+    pub(crate) fn remove_command(&mut self, index: usize) {
+        let is_other = |it: &ProgramLocation| !matches!(it, ProgramLocation::Command(at) if at.path.first() == Some(&(index as u32)));
         self.hazards.retain(|it| is_other(&it.at));
         self.faults.retain(|it| is_other(&it.at));
     }
 
     /// Whether a hazard inside of one execution of the command buffer was told. Of which part of the resource does not
     /// matter: in which pieces it is told depends on what came before.
-    pub(crate) fn has(&self, found: &Found) -> bool {
-        let is_same = |told: &&Found| (told.kind, told.resource) == (found.kind, found.resource);
+    pub(crate) fn has_hazard(&self, found: &Hazard) -> bool {
+        let is_same = |told: &&Hazard| (told.kind, told.resource) == (found.kind, found.resource);
         let mut told = self.hazards.iter().filter(is_same);
-        is_inside(&found.at, &found.prior)
+        is_same_execution(&found.at, &found.prior)
             && told.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
     }
 
-    pub(crate) fn has_fault(&self, found: &Fault) -> bool {
-        let Some(prior) = found.prior.as_ref().filter(|it| is_inside(&found.at, it)) else { return false };
-        let is_same = |told: &&Fault| (told.kind, told.resource) == (found.kind, found.resource);
-        let is_prior = |told: &Fault| told.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
+    pub(crate) fn has_fault(&self, found: &UndefinedContents) -> bool {
+        let Some(prior) = found.prior.as_ref().filter(|it| is_same_execution(&found.at, it)) else { return false };
+        let is_same = |told: &&UndefinedContents| (told.kind, told.resource) == (found.kind, found.resource);
+        let is_prior = |told: &UndefinedContents| told.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
         self.faults.iter().filter(is_same).any(|it| is_same_path(&it.at, &found.at) && is_prior(it))
     }
 }
 
 /// Whether two places are in one execution of a command buffer.
-pub(crate) fn is_inside(at: &Place, prior: &Place) -> bool {
-    let (Place::Command(at), Place::Command(prior)) = (at, prior) else { return false };
+pub(crate) fn is_same_execution(at: &ProgramLocation, prior: &ProgramLocation) -> bool {
+    let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (at, prior) else { return false };
     (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary)
 }
 
-fn is_same_path(one: &Place, other: &Place) -> bool {
-    matches!((one, other), (Place::Command(one), Place::Command(other)) if one.path == other.path)
+fn is_same_path(one: &ProgramLocation, other: &ProgramLocation) -> bool {
+    matches!((one, other), (ProgramLocation::Command(one), ProgramLocation::Command(other)) if one.path == other.path)
 }
 
 #[cfg(test)]
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_sync_ir::{
-        Access, Barrier, Batch, Binding, Command, CommandBuffer, Dependency, HazardKind, ImageRegion, MemoryId, Place,
-        QueueId, Region, Resource, ResourceId, ResourceKind, Scope, SparseBind, SparsePart, Step, What,
+        Access, Barrier, SubmitBatch, MemoryBinding, Command, CommandBuffer, Dependency, HazardKind, ImageRegion, MemoryId, ProgramLocation,
+        QueueId, Region, Resource, ResourceId, ResourceKind, SyncScope, SparseBind, SparsePart, HostStep, DependencyTarget,
     };
 
     use super::*;
@@ -344,10 +344,10 @@ mod tests {
         engine
     }
 
-    fn submit(engine: &mut Engine, id: CommandBufferId) -> Vec<Found> {
-        let batches = vec![Batch { command_buffers: vec![id], ..Batch::default() }];
-        engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
-        engine.take_found()
+    fn submit(engine: &mut Engine, id: CommandBufferId) -> Vec<Hazard> {
+        let batches = vec![SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() }];
+        engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
+        engine.take_hazards()
     }
 
     #[test]
@@ -357,8 +357,8 @@ mod tests {
         // A hazard inside, and a read that conflicts with the write of an earlier execution.
         let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
-        let told: Vec<Found> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
-        let at = |index: u32, it: &Place| matches!(it, Place::Command(it) if it.path == [index]);
+        let told: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
+        let at = |index: u32, it: &ProgramLocation| matches!(it, ProgramLocation::Command(it) if it.path == [index]);
         assert_eq!(told.len(), 1);
         assert!(told[0].kind == HazardKind::ReadAfterWrite && at(2, &told[0].at) && at(1, &told[0].prior));
         assert_eq!(submit(&mut engine, id), []);
@@ -380,7 +380,7 @@ mod tests {
         let memory = Some((MemoryId(0), 0));
         let bind = SparseBind { resource: ResourceId(1), part: SparsePart::Bytes(0), size: 64, memory };
         let (waits, signals) = (Vec::new(), Vec::new());
-        engine.step(&Step::BindSparse { queue: QueueId(0), waits, binds: vec![bind], signals, fence: None });
+        engine.step(&HostStep::BindSparse { queue: QueueId(0), waits, binds: vec![bind], signals, fence: None });
         let commands = vec![access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
         assert!(commands.into_iter().all(|it| engine.record(id, it) == Findings::default()));
@@ -393,8 +393,8 @@ mod tests {
 
     fn barrier() -> Command {
         let (stages, access) = (S::ALL_COMMANDS.0, A::MEMORY_READ.0 | A::MEMORY_WRITE.0);
-        let scope = Scope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
-        Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] })
+        let scope = SyncScope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
+        Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: DependencyTarget::Global }] })
     }
 
     const GRAPHICS: Queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
@@ -404,11 +404,11 @@ mod tests {
     fn shown(engine: &mut Engine, commands: Vec<Command>) -> (bool, bool, usize) {
         let id = CommandBufferId(7);
         engine.begin_recording(id, GRAPHICS, false);
-        engine.command_buffers[7].fresh = None;
+        engine.command_buffers[7].used_blocks = None;
         commands.into_iter().for_each(|it| drop(engine.record(id, it)));
-        let alone = engine.command_buffers[7].alone.as_ref().expect("it is being recorded");
-        let progress = &alone.walk.progress;
-        (progress.is_clean, progress.is_smooth, alone.device.states.len())
+        let alone = engine.command_buffers[7].isolated.as_ref().expect("it is being recorded");
+        let progress = &alone.cursor.progress;
+        (progress.is_clean, progress.was_clean_action, alone.device.states.len())
     }
 
     /// What is looked at twice, range by range, is only what conflicts.
@@ -449,14 +449,14 @@ mod tests {
     #[test]
     fn other_names_are_the_concern_of_whom_they_name() {
         let mut engine = engine(GRAPHICS);
-        let binding = Some(Binding { memory: MemoryId(0), offset: 0, size: 64 });
+        let binding = Some(MemoryBinding { memory: MemoryId(0), offset: 0, size: 64 });
         let format = lavascope_abi::Format::R8G8B8A8_UNORM;
         let (tiling, alias) = (lavascope_sync_ir::Tiling::Optimal, false);
-        let image = lavascope_sync_ir::Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        let image = lavascope_sync_ir::ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
         engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), binding));
-        assert_eq!(engine.device.addresses.relations(), 0);
+        assert_eq!(engine.device.addresses.alias_count(), 0);
         engine.set_resource(ResourceId(3), &Resource::new(ResourceKind::Buffer { size: 64 }, binding));
-        assert_eq!(engine.device.addresses.relations(), 1);
+        assert_eq!(engine.device.addresses.alias_count(), 1);
         let write = |it| Command::Action(vec![part(it, 0..64, S::COPY, A::TRANSFER_WRITE)]);
         assert_eq!(shown(&mut engine, vec![write(1), write(4)]), (true, true, 2));
         assert_eq!(shown(&mut engine, vec![write(3)]), (false, false, 1));
@@ -468,7 +468,7 @@ mod tests {
         let mut engine = engine(GRAPHICS);
         let format = lavascope_abi::Format::R8G8B8A8_UNORM;
         let (tiling, alias) = (lavascope_sync_ir::Tiling::Optimal, false);
-        let image = lavascope_sync_ir::Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        let image = lavascope_sync_ir::ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
         engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), None));
         let aspects = lavascope_abi::ImageAspectFlags::COLOR.0;
         let access = |components, row, stage: S, access: A| {
@@ -498,9 +498,9 @@ mod tests {
         engine.begin_recording(id, GRAPHICS, false);
         engine.record(id, write());
         assert_eq!(engine.record(id, write()).hazards.len(), 1);
-        engine.unrecord(id);
+        engine.undo_last_command(id);
         assert!(engine.record(id, Command::Action(Vec::new())).is_empty());
-        engine.amend(id, 1, write());
+        engine.replace_command(id, 1, write());
         assert_eq!(submit(&mut engine, id).len(), 1);
     }
 
@@ -509,7 +509,7 @@ mod tests {
     fn special_command_buffers_leave_no_marks() {
         let mut engine = engine(GRAPHICS);
         let [primary, secondary, inner] = [0, 1, 2].map(CommandBufferId);
-        let wait = Command::WaitEvents(lavascope_sync_ir::WaitEvents::Two { events: Vec::new() });
+        let wait = Command::WaitEvents(lavascope_sync_ir::WaitEvents::Sync2 { events: Vec::new() });
         let execute = Command::Execute(vec![inner]);
         for (own, is_marked) in [(access(1, A::TRANSFER_READ), true), (wait, false), (execute, false)] {
             engine.begin_recording(inner, GRAPHICS, true);
@@ -529,12 +529,12 @@ mod tests {
     fn faults_are_told_once() {
         let text = include_str!("../tests/scenarios/render_pass/not_preserved.vks");
         let program = lavascope_scenario::parse(text).expect("a scenario").program;
-        let (mut engine, id) = (Engine::of(crate::Rules::CONTRACT, &program), CommandBufferId(7));
+        let (mut engine, id) = (Engine::with_program(crate::Rules::CONTRACT, &program), CommandBufferId(7));
         engine.begin_recording(id, GRAPHICS, false);
         let commands = program.command_buffers[0].commands.iter();
         let told: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
         assert_eq!(told, 1);
-        engine.command_buffers[7].unmark();
+        engine.command_buffers[7].discard_marks();
         submit(&mut engine, id);
         assert_eq!(engine.take_faults(), []);
         // Another one, of which nothing was told.
@@ -550,17 +550,17 @@ mod tests {
             engine.begin_recording(id, GRAPHICS, false);
             (0..2).for_each(|_| drop(engine.record(id, access(1, A::TRANSFER_WRITE))));
         }
-        assert!(engine.spare.is_empty());
+        assert!(engine.spare_isolated.is_empty());
         engine.end_recording(CommandBufferId(0));
         engine.end_recording(CommandBufferId(0));
-        assert_eq!(engine.spare.len(), 1);
+        assert_eq!(engine.spare_isolated.len(), 1);
         (1..40).for_each(|it| engine.end_recording(CommandBufferId(it)));
-        assert_eq!(engine.spare.len(), SPARE_MAX);
+        assert_eq!(engine.spare_isolated.len(), SPARE_MAX);
         engine.begin_recording(CommandBufferId(0), GRAPHICS, false);
         engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
-        assert_eq!(engine.spare.len(), SPARE_MAX, "nothing is to be checked yet");
+        assert_eq!(engine.spare_isolated.len(), SPARE_MAX, "nothing is to be checked yet");
         engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
-        assert_eq!(engine.spare.len(), SPARE_MAX - 1);
+        assert_eq!(engine.spare_isolated.len(), SPARE_MAX - 1);
     }
 
     /// A secondary command buffer is another one than it was when the primary one was recorded.
@@ -568,13 +568,13 @@ mod tests {
     fn what_is_executed_may_have_changed() {
         let mut engine = engine(GRAPHICS);
         let [primary, secondary] = [0, 1].map(CommandBufferId);
-        let scope = Scope {
+        let scope = SyncScope {
             src_stages: S::COPY.0,
             src_access: A::TRANSFER_WRITE.0,
             dst_stages: S::COPY.0,
             dst_access: A::TRANSFER_READ.0,
         };
-        let barrier = Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] });
+        let barrier = Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: DependencyTarget::Global }] });
         let sampled = Command::Action(vec![part(1, 0..16, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ)]);
         for (own, is_again) in [(access(1, A::TRANSFER_READ), false), (access(1, A::TRANSFER_READ), true)] {
             engine.begin_recording(secondary, GRAPHICS, true);
@@ -587,7 +587,7 @@ mod tests {
                 engine.begin_recording(secondary, GRAPHICS, true);
                 engine.record(secondary, sampled.clone());
             }
-            engine.step(&Step::DeviceIdle);
+            engine.step(&HostStep::DeviceIdle);
             assert_eq!(submit(&mut engine, primary).len(), usize::from(is_again));
         }
     }
@@ -604,7 +604,7 @@ mod tests {
             let commands = [access(1, A::TRANSFER_WRITE), barrier(), access(1, A::TRANSFER_READ)];
             let found: usize = commands.into_iter().map(|it| engine.record(id, it).hazards.len()).sum();
             assert_eq!(found, told);
-            engine.step(&Step::DeviceIdle);
+            engine.step(&HostStep::DeviceIdle);
             assert_eq!(submit(&mut engine, id).len(), later, "{queue:?}");
         }
     }

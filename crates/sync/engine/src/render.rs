@@ -11,72 +11,72 @@ use std::ops::Range;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
+    RenderingAttachment, SyncScope, StoreOp, Subpass, SubpassDependency,
 };
 use smallvec::{SmallVec, smallvec};
 
-use crate::action::Use;
-use crate::clock::{Carry, Clock, Tag};
-use crate::execute::{Element, Executor, Part, Ready};
-use crate::order::Order;
-use crate::scope::Expanded;
-use crate::state::First;
-use crate::stretch::Stretch;
-use crate::usage::{Stages, TABLES, Usage, Usages};
+use crate::action::ResourceUse;
+use crate::clock::{FirstScope, QueueClock, Tag};
+use crate::execute::{ExpandedDependency, CommandExecutor, DependencyRange, ResolvedDependency};
+use crate::order::AccessOrder;
+use crate::scope::ExpandedScope;
+use crate::state::ResourceFirstScope;
+use crate::stretch::SubpassInterval;
+use crate::usage::{StageSet, SYNC_TABLES, UsageIndex, UsageSet};
 
 /// A render pass instance that is open.
-pub(crate) struct Instance {
+pub(crate) struct RenderPassInstance {
     /// The tag before its first.
     begin: Tag,
-    kind: Kind,
+    kind: InstanceKind,
 }
 
-enum Kind {
-    Pass(Box<Pass>),
+enum InstanceKind {
+    RenderPass(Box<ActiveRenderPass>),
     /// With what the queue knew outside, if that is not what it knows: barriers inside reach no further.
-    Rendering(Rendering, Option<Box<Clock>>),
+    Rendering(Rendering, Option<Box<QueueClock>>),
     /// Rendering that is about to end.
-    Ending,
+    EndingRendering,
 }
 
-struct Pass {
+struct ActiveRenderPass {
     queue: u8,
     /// With the dependencies that are implied.
     pass: RenderPass,
     /// Of its dependencies.
-    scopes: Vec<Expanded>,
+    scopes: Vec<ExpandedScope>,
     views: Vec<AttachmentView>,
     area: Area,
     /// What the queue knew before.
-    outside: Clock,
+    outside_clock: QueueClock,
     outside_tag: Tag,
     subpass: usize,
     /// Of the subpasses that ended, and where the current one began: behind its layout transitions.
-    ended: Vec<Ended>,
+    ended: Vec<EndedSubpassClock>,
     began: Tag,
     /// The layout of each attachment now.
     layouts: Vec<i32>,
     /// The subpass that used each attachment last.
-    users: Vec<Option<usize>>,
+    last_users: Vec<Option<usize>>,
     /// Subpasses that nothing orders before the current one.
-    apart: Vec<(Tag, Tag)>,
+    unordered_subpasses: Vec<(Tag, Tag)>,
 }
 
-struct Ended {
+struct EndedSubpassClock {
     queue: u8,
-    clock: Clock,
+    clock: QueueClock,
     begin: Tag,
     end: Tag,
 }
 
 /// What no dependency to or from the outside means, where an attachment changes its layout there.
-const IMPLICIT_FROM_OUTSIDE: Scope = Scope {
+const IMPLICIT_FROM_OUTSIDE: SyncScope = SyncScope {
     src_stages: PipelineStageFlags2::NONE.0,
     src_access: 0,
     dst_stages: PipelineStageFlags2::ALL_COMMANDS.0,
     dst_access: ATTACHMENT_ACCESSES,
 };
-const IMPLICIT_TO_OUTSIDE: Scope = Scope {
+const IMPLICIT_TO_OUTSIDE: SyncScope = SyncScope {
     src_stages: PipelineStageFlags2::ALL_COMMANDS.0,
     src_access: ATTACHMENT_ACCESSES,
     dst_stages: PipelineStageFlags2::NONE.0,
@@ -88,140 +88,140 @@ const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 
-impl Instance {
-    pub(crate) fn apart(&self) -> &[(Tag, Tag)] {
+impl RenderPassInstance {
+    pub(crate) fn unordered_subpasses(&self) -> &[(Tag, Tag)] {
         match &self.kind {
-            Kind::Pass(pass) => &pass.apart,
-            Kind::Rendering(..) | Kind::Ending => &[],
+            InstanceKind::RenderPass(pass) => &pass.unordered_subpasses,
+            InstanceKind::Rendering(..) | InstanceKind::EndingRendering => &[],
         }
     }
 
     /// The tag before which the stretch began in which rendering orders accesses: a subpass, or all of the rendering.
-    pub(crate) fn ordered_from(&self) -> Tag {
+    pub(crate) fn raster_order_begin(&self) -> Tag {
         match &self.kind {
-            Kind::Pass(pass) => pass.began,
-            Kind::Rendering(..) | Kind::Ending => self.begin,
+            InstanceKind::RenderPass(pass) => pass.began,
+            InstanceKind::Rendering(..) | InstanceKind::EndingRendering => self.begin,
         }
     }
 
     /// Where the direct part of a barrier's scope begins.
-    pub(crate) fn from(&self) -> Tag {
+    pub(crate) fn scope_begin(&self) -> Tag {
         match &self.kind {
-            Kind::Pass(pass) => pass.began,
-            Kind::Rendering(..) | Kind::Ending => self.begin,
+            InstanceKind::RenderPass(pass) => pass.began,
+            InstanceKind::Rendering(..) | InstanceKind::EndingRendering => self.begin,
         }
     }
 }
 
-impl Instance {
+impl RenderPassInstance {
     /// The queue is about to learn something inside of it.
-    pub(crate) fn keep_outside(&mut self, clock: &Clock) {
-        if let Kind::Rendering(_, outside @ None) = &mut self.kind {
+    pub(crate) fn save_outside_clock(&mut self, clock: &QueueClock) {
+        if let InstanceKind::Rendering(_, outside @ None) = &mut self.kind {
             *outside = Some(Box::new(clock.clone()));
         }
     }
 }
 
-impl Executor<'_> {
+impl CommandExecutor<'_> {
     pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
         let Some(mut pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
         self.begin_pass_contents(tag, &pass, views, area);
-        add_implied(&mut pass);
+        add_implicit_dependencies(&mut pass);
         let outside = self.clock().clone();
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
         let attachments = pass.attachments.len();
         let queue = &mut self.device.queues[usize::from(self.queue)];
         let scopes = pass.dependencies.iter().map(|it| queue.expand(it.scope)).collect();
-        let pass = Pass {
+        let pass = ActiveRenderPass {
             queue: self.queue,
             pass,
             scopes,
             views: views.to_vec(),
             area,
-            outside,
+            outside_clock: outside,
             outside_tag: tag,
             subpass: 0,
             ended: Vec::new(),
             began: tag + 1,
-            users: vec![None; views.len().max(attachments)],
+            last_users: vec![None; views.len().max(attachments)],
             layouts,
-            apart: Vec::new(),
+            unordered_subpasses: Vec::new(),
         };
-        *self.instance = Some(Instance { begin: tag, kind: Kind::Pass(Box::new(pass)) });
+        *self.instance = Some(RenderPassInstance { begin: tag, kind: InstanceKind::RenderPass(Box::new(pass)) });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn next_subpass(&mut self, tag: Tag) {
-        let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
-        *self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else { return };
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
         self.end_subpass(tag, &pass);
         let clock = std::mem::take(self.clock());
-        pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
+        pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
         pass.began = tag + 1;
         self.next_pass_contents(tag);
-        *self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn end_render_pass(&mut self, tag: Tag) {
-        let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
-        *self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else { return };
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(Box::new(pass.clone_for_executor())) });
         self.end_subpass(tag, &pass);
         let clock = std::mem::take(self.clock());
-        pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
+        pass.ended.push(EndedSubpassClock { queue: self.queue, clock, begin: pass.began, end: tag });
         *self.instance = None;
         *self.pass_contents = None;
-        *self.clock() = pass.outside.clone();
+        *self.clock() = pass.outside_clock.clone();
         for it in &pass.ended {
-            self.clock().pass(&it.clock);
+            self.clock().end_subpass(&it.clock);
         }
         // They are no commands behind the render pass: what leads there does not lead to them.
-        self.last_transitions(tag, &pass);
+        self.final_transitions(tag, &pass);
         for subpass in 0..pass.ended.len() {
-            for (carry, scope) in pass.to_outside(subpass) {
-                self.clock().second_scope(&carry, scope.dst, scope.dst_usages);
+            for (carry, scope) in pass.outgoing_scopes_of_subpass(subpass) {
+                self.clock().apply_second_scope(&carry, scope.dst, scope.dst_usages);
             }
         }
-        self.device.sweep_stretches(self.queue);
+        self.device.sweep_intervals(self.queue);
     }
 
     /// The clock of the subpass that begins, then its layout transitions, then its load operations.
     fn begin_subpass(&mut self, tag: Tag) {
-        let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
-        pass.apart = pass.unordered();
-        let incoming = pass.incoming();
-        let mut clock = pass.outside.clone();
+        let Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(mut pass) }) = self.instance.take() else { return };
+        pass.unordered_subpasses = pass.unordered_subpasses();
+        let incoming = pass.incoming_scopes_of_subpass();
+        let mut clock = pass.outside_clock.clone();
         for (carry, scope) in &incoming {
-            clock.second_scope(carry, scope.dst, scope.dst_usages);
+            clock.apply_second_scope(carry, scope.dst, scope.dst_usages);
         }
         *self.clock() = clock;
         let transitions = pass.transitions();
         let loads = pass.loads();
-        *self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::RenderPass(pass) });
         for ready in &transitions {
             self.check_transition(tag, ready);
-            self.depend(tag, ready);
+            self.apply_to_resource(tag, ready);
         }
-        self.uses(tag + 2, &loads);
+        self.check_and_record_uses(tag + 2, &loads);
     }
 
     /// Resolve operations, then the store operations of attachments that are not used any more.
-    fn end_subpass(&mut self, tag: Tag, pass: &Pass) {
-        self.uses(tag - 2, &pass.resolves());
-        self.uses(tag - 1, &pass.stores());
+    fn end_subpass(&mut self, tag: Tag, pass: &ActiveRenderPass) {
+        self.check_and_record_uses(tag - 2, &pass.resolves());
+        self.check_and_record_uses(tag - 1, &pass.stores());
     }
 
-    fn last_transitions(&mut self, tag: Tag, pass: &Pass) {
+    fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
         for (index, attachment) in pass.pass.attachments.iter().enumerate() {
             let Some(last) = last_use(&pass.pass, index) else { continue };
             if pass.layouts[index] == attachment.final_layout {
                 continue;
             }
-            let after = pass.carried(|it| it.src == Some(last as u32));
-            let ready = pass.ready(index, after, &pass.outgoing_scopes(index), tag);
+            let after = pass.dependency_scopes(|it| it.src == Some(last as u32));
+            let ready = pass.layout_transition(index, after, &pass.outgoing_scopes(index), tag);
             self.check_transition(tag, &ready);
-            self.depend(tag, &ready);
+            self.apply_to_resource(tag, &ready);
         }
     }
 
@@ -231,65 +231,65 @@ impl Executor<'_> {
             Some((begin, inside)) => (begin, Some(Box::new(std::mem::replace(self.clock(), *inside)))),
             None => (tag - 1, None),
         };
-        *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
+        *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
-            let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
-            let loads: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| load_of(it, inside)).collect();
-            self.uses(tag, &loads);
+            let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
+            let loads: Vec<ResourceUse<'_>> = rendering.attachments.iter().flat_map(|it| load_uses(it, inside)).collect();
+            self.check_and_record_uses(tag, &loads);
         }
     }
 
     pub(crate) fn end_rendering(&mut self, tag: Tag) {
-        let Some(Instance { begin, kind: Kind::Rendering(rendering, outside) }) = self.instance.take() else { return };
+        let Some(RenderPassInstance { begin, kind: InstanceKind::Rendering(rendering, outside) }) = self.instance.take() else { return };
         if !rendering.is_suspending {
-            let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
-            *self.instance = Some(Instance { begin, kind: Kind::Ending });
+            let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
+            *self.instance = Some(RenderPassInstance { begin, kind: InstanceKind::EndingRendering });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
-            self.uses(tag, &resolved.flat_map(|it| resolve_of(it, inside)).collect::<Vec<_>>());
-            let stores: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| store_of(it, inside)).collect();
-            self.uses(tag + 2, &stores);
+            self.check_and_record_uses(tag, &resolved.flat_map(|it| resolve_uses(it, inside)).collect::<Vec<_>>());
+            let stores: Vec<ResourceUse<'_>> = rendering.attachments.iter().flat_map(|it| store_uses(it, inside)).collect();
+            self.check_and_record_uses(tag + 2, &stores);
             *self.instance = None;
         }
         // Where nothing was ordered inside, there is nothing to be handed on that the queue does not know.
         let inside = outside.map(|it| std::mem::replace(self.clock(), *it));
         if let Some(inside) = &inside {
-            self.clock().pass(inside);
+            self.clock().end_subpass(inside);
         }
         if rendering.is_suspending {
             let inside = inside.unwrap_or_else(|| self.clock().clone());
             self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
         }
-        self.device.sweep_stretches(self.queue);
+        self.device.sweep_intervals(self.queue);
     }
 }
 
-impl Pass {
+impl ActiveRenderPass {
     /// What the executor needs of it while the whole is elsewhere.
-    fn shell(&self) -> Pass {
-        Pass {
+    fn clone_for_executor(&self) -> ActiveRenderPass {
+        ActiveRenderPass {
             queue: self.queue,
             pass: RenderPass::default(),
             scopes: Vec::new(),
             views: Vec::new(),
             area: self.area,
-            outside: Clock::default(),
+            outside_clock: QueueClock::default(),
             outside_tag: self.outside_tag,
             subpass: self.subpass,
             ended: Vec::new(),
             began: self.began,
             layouts: Vec::new(),
-            users: Vec::new(),
-            apart: self.apart.clone(),
+            last_users: Vec::new(),
+            unordered_subpasses: self.unordered_subpasses.clone(),
         }
     }
 
     /// What some dependencies hand on, with their scopes; of those whose source has not begun there is nothing.
-    fn carried(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(Carry, Expanded)> {
-        let mut found: Vec<(Carry, Expanded)> = Vec::new();
+    fn dependency_scopes(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(FirstScope, ExpandedScope)> {
+        let mut found: Vec<(FirstScope, ExpandedScope)> = Vec::new();
         for (it, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
             match it.src {
                 None => {
-                    let carry = self.outside.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
+                    let carry = self.outside_clock.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
                     found.push((carry, scope));
                 }
                 Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.carry(&scope), scope))),
@@ -299,18 +299,18 @@ impl Pass {
     }
 
     /// All of them, with their scopes.
-    fn dependencies(&self) -> impl Iterator<Item = (&SubpassDependency, Expanded)> {
+    fn dependencies(&self) -> impl Iterator<Item = (&SubpassDependency, ExpandedScope)> {
         self.pass.dependencies.iter().zip(self.scopes.iter().copied())
     }
 
     /// What leads to the current subpass.
-    fn incoming(&self) -> Vec<(Carry, Expanded)> {
-        self.carried(|it| it.dst == Some(self.subpass as u32))
+    fn incoming_scopes_of_subpass(&self) -> Vec<(FirstScope, ExpandedScope)> {
+        self.dependency_scopes(|it| it.dst == Some(self.subpass as u32))
     }
 
     /// What leads from a subpass to the outside.
-    fn to_outside(&self, subpass: usize) -> Vec<(Carry, Expanded)> {
-        self.carried(|it| it.src == Some(subpass as u32) && it.dst.is_none())
+    fn outgoing_scopes_of_subpass(&self, subpass: usize) -> Vec<(FirstScope, ExpandedScope)> {
+        self.dependency_scopes(|it| it.src == Some(subpass as u32) && it.dst.is_none())
     }
 
     fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
@@ -318,45 +318,45 @@ impl Pass {
     }
 
     /// What a transition of an attachment comes after: all that its last user leads to, or what leads to its users.
-    fn before_transition(&self, attachment: usize) -> Vec<(Carry, Expanded)> {
-        match self.users[attachment] {
-            None => self.carried(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
-            Some(last) => self.carried(|it| it.src == Some(last as u32)),
+    fn scopes_before_transition(&self, attachment: usize) -> Vec<(FirstScope, ExpandedScope)> {
+        match self.last_users[attachment] {
+            None => self.dependency_scopes(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
+            Some(last) => self.dependency_scopes(|it| it.src == Some(last as u32)),
         }
     }
 
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self) -> Vec<Ready> {
-        let incoming: Vec<Expanded> = self.incoming_scopes();
+    fn transitions(&mut self) -> Vec<ResolvedDependency> {
+        let incoming: Vec<ExpandedScope> = self.incoming_scopes();
         let mut found = Vec::new();
         for index in 0..self.pass.attachments.len() {
             let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
             if layout != self.layouts[index] {
-                found.push(self.ready(index, self.before_transition(index), &incoming, self.began - 1));
+                found.push(self.layout_transition(index, self.scopes_before_transition(index), &incoming, self.began - 1));
             }
-            (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
+            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
         }
         found
     }
 
     /// The scopes of all dependencies that lead to the current subpass.
-    fn incoming_scopes(&self) -> Vec<Expanded> {
+    fn incoming_scopes(&self) -> Vec<ExpandedScope> {
         let into = self.dependencies().filter(|(it, _)| it.dst == Some(self.subpass as u32) && it.src != it.dst);
         into.map(|it| it.1).collect()
     }
 
     /// The scopes of all dependencies that lead to the outside from a user of an attachment.
-    fn outgoing_scopes(&self, attachment: usize) -> Vec<Expanded> {
+    fn outgoing_scopes(&self, attachment: usize) -> Vec<ExpandedScope> {
         let out = self.dependencies().filter(|(it, _)| it.dst.is_none() && self.is_user(it.src, attachment));
         out.map(|it| it.1).collect()
     }
 
     /// The layout transition of an attachment: after what some dependencies hand on, before the second scopes of
     /// others.
-    fn ready(&self, attachment: usize, after: Vec<(Carry, Expanded)>, before: &[Expanded], until: Tag) -> Ready {
-        let (mut carry, mut scope) = (Carry::default(), Expanded::default());
+    fn layout_transition(&self, attachment: usize, after: Vec<(FirstScope, ExpandedScope)>, before: &[ExpandedScope], until: Tag) -> ResolvedDependency {
+        let (mut carry, mut scope) = (FirstScope::default(), ExpandedScope::default());
         for (own, it) in after {
-            carry.raise_all(&own);
+            carry.merge(&own);
             scope.src = scope.src.union(it.src);
         }
         for it in before {
@@ -364,26 +364,26 @@ impl Pass {
             scope.dst_usages = scope.dst_usages.union(it.dst_usages);
         }
         // Dependencies of subpasses are about all memory, by whatever name.
-        scope.dst_everywhere = scope.dst_usages;
-        let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        let (parts, racing) = (smallvec![(scope.src, until)], self.racing());
-        let first = First { carry, parts, racing, ..First::default() };
-        Ready { first, element: Element { scope, part, is_transition: true } }
+        scope.dst_global_usages = scope.dst_usages;
+        let part = self.views.get(attachment).map(|it| DependencyRange::Region(it.resource, Region::Image(it.region.clone())));
+        let (parts, racing) = (smallvec![(scope.src, until)], self.unordered_pairs());
+        let first = ResourceFirstScope { global: carry, stage_limits: parts, unordered_pairs: racing, ..ResourceFirstScope::default() };
+        ResolvedDependency { first_scope: first, dependency: ExpandedDependency { scope, part, is_transition: true } }
     }
 
     /// Ended subpasses from which no path of dependencies leads to the current one.
-    fn unordered(&self) -> Vec<(Tag, Tag)> {
-        self.not_before(self.subpass).collect()
+    fn unordered_subpasses(&self) -> Vec<(Tag, Tag)> {
+        self.not_ordered_before(self.subpass).collect()
     }
 
     /// Pairs of ended subpasses where no path of dependencies leads from the one to the other.
-    fn racing(&self) -> Vec<[(Tag, Tag); 2]> {
+    fn unordered_pairs(&self) -> Vec<[(Tag, Tag); 2]> {
         let ended = self.ended.iter().enumerate().skip(1);
-        ended.flat_map(|(number, it)| self.not_before(number).map(|one| [one, it.stretch()])).collect()
+        ended.flat_map(|(number, it)| self.not_ordered_before(number).map(|one| [one, it.tag_interval()])).collect()
     }
 
     /// Ended subpasses before a subpass from which no path of dependencies leads to it.
-    fn not_before(&self, to: usize) -> impl Iterator<Item = (Tag, Tag)> {
+    fn not_ordered_before(&self, to: usize) -> impl Iterator<Item = (Tag, Tag)> {
         let mut before = vec![false; to + 1];
         before[to] = true;
         for subpass in (1..=to).rev() {
@@ -395,58 +395,58 @@ impl Pass {
                 }
             }
         }
-        self.ended.iter().zip(before).filter(|it| !it.1).map(|it| it.0.stretch())
+        self.ended.iter().zip(before).filter(|it| !it.1).map(|it| it.0.tag_interval())
     }
 
     /// What the current subpass touches of its attachments.
-    fn inside(&self) -> Inside {
+    fn rendered_area(&self) -> RenderedArea {
         let view_mask = self.pass.subpasses.get(self.subpass).map_or(0, |it| it.view_mask);
-        Inside { area: self.area, views: views(view_mask) }
+        RenderedArea { area: self.area, views: views(view_mask) }
     }
 
     /// The same of an attachment, without what some other subpasses touch of it.
-    fn alone(&self, attachment: usize, others: Range<usize>) -> Option<Inside> {
+    fn rendered_area_without(&self, attachment: usize, others: Range<usize>) -> Option<RenderedArea> {
         layout_in(&self.pass, self.subpass, attachment)?;
         let mut users = others.filter(|it| layout_in(&self.pass, *it, attachment).is_some());
-        let inside = self.inside();
+        let inside = self.rendered_area();
         let Some(own) = inside.views else { return users.next().is_none().then_some(inside) };
         let left = users.fold(own, |left, it| left & !self.pass.subpasses[it].view_mask);
-        (left != 0).then_some(Inside { views: Some(left), ..inside })
+        (left != 0).then_some(RenderedArea { views: Some(left), ..inside })
     }
 
     /// The load operations of attachments that are used first in the current subpass.
-    fn loads(&self) -> Vec<Use<'static>> {
+    fn loads(&self) -> Vec<ResourceUse<'static>> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
-            let Some(inside) = self.alone(index, 0..self.subpass) else { continue };
+            let Some(inside) = self.rendered_area_without(index, 0..self.subpass) else { continue };
             let Some(view) = self.views.get(index) else { continue };
-            for part in parts(it.kind) {
+            for part in split_depth_stencil(it.kind) {
                 let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
-                let usage = load(part, op).into_iter();
-                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, Order::Load)));
+                let usage = load_usage(part, op).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::Load)));
             }
         }
         found
     }
 
     /// The store operations of attachments that were used last in the current subpass.
-    fn stores(&self) -> Vec<Use<'static>> {
+    fn stores(&self) -> Vec<ResourceUse<'static>> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
             let later = self.subpass + 1..self.pass.subpasses.len();
-            let Some(inside) = self.alone(index, later) else { continue };
+            let Some(inside) = self.rendered_area_without(index, later) else { continue };
             let Some(view) = self.views.get(index) else { continue };
-            for part in parts(it.kind) {
+            for part in split_depth_stencil(it.kind) {
                 let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
-                let usage = store(part, op).into_iter();
-                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, Order::Last)));
+                let usage = store_usage(part, op).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, AccessOrder::StoreOrResolve)));
             }
         }
         found
     }
 
     /// The resolve operations at the end of the current subpass: all in the stage of color output.
-    fn resolves(&self) -> Vec<Use<'static>> {
+    fn resolves(&self) -> Vec<ResourceUse<'static>> {
         let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
         let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
         let pairs = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth);
@@ -460,11 +460,11 @@ impl Pass {
                 else {
                     continue;
                 };
-                let usage = TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
-                for part in parts(it.kind) {
-                    let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ { Order::Last } else { Order::None };
+                let usage = SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
+                for part in split_depth_stencil(it.kind) {
+                    let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ { AccessOrder::StoreOrResolve } else { AccessOrder::None };
                     let usage = usage.into_iter();
-                    found.extend(usage.flat_map(|it| attachment_uses(view, part, self.inside(), it, order)));
+                    found.extend(usage.flat_map(|it| attachment_uses(view, part, self.rendered_area(), it, order)));
                 }
             }
         }
@@ -473,14 +473,14 @@ impl Pass {
 }
 
 /// The attachments that a subpass uses, with the layouts it wants.
-fn uses_of(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
+fn attachment_references(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
     let resolves = subpass.resolves.iter().map(|it| (it.1, it.2));
     let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
     all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves)
 }
 
 fn layout_in(pass: &RenderPass, subpass: usize, attachment: usize) -> Option<i32> {
-    uses_of(pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
+    attachment_references(pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
@@ -493,7 +493,7 @@ fn last_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
 
 /// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
 /// no dependency is given.
-fn add_implied(pass: &mut RenderPass) {
+fn add_implicit_dependencies(pass: &mut RenderPass) {
     let attachments = 0..pass.attachments.len();
     for subpass in 0..pass.subpasses.len() {
         let number = Some(subpass as u32);
@@ -511,35 +511,35 @@ fn add_implied(pass: &mut RenderPass) {
     }
 }
 
-impl Ended {
+impl EndedSubpassClock {
     /// The layout transitions before a subpass count with it.
-    fn stretch(&self) -> (Tag, Tag) {
+    fn tag_interval(&self) -> (Tag, Tag) {
         (self.begin - 1, self.end)
     }
 
     /// What a dependency from this subpass hands on.
-    fn carry(&self, scope: &Expanded) -> Carry {
-        self.clock.first_scope_of(Stretch {
+    fn carry(&self, scope: &ExpandedScope) -> FirstScope {
+        self.clock.first_scope_of_interval(SubpassInterval {
             queue: self.queue,
             begin: self.begin,
             end: self.end,
             src: scope.src,
             src_usages: scope.src_usages,
-            dst: Stages::default(),
-            dst_usages: Usages::default(),
+            dst: StageSet::default(),
+            dst_usages: UsageSet::default(),
         })
     }
 }
 
 /// Depth and stencil are loaded and stored each by itself.
-fn parts(kind: AttachmentKind) -> Vec<AttachmentKind> {
+fn split_depth_stencil(kind: AttachmentKind) -> Vec<AttachmentKind> {
     match kind {
         AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
         other => vec![other],
     }
 }
 
-fn load(kind: AttachmentKind, op: LoadOp) -> Option<Usage> {
+fn load_usage(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
     let (stage, read, write) = match kind {
         AttachmentKind::Color => (
             PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT,
@@ -553,25 +553,25 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<Usage> {
         ),
     };
     match op {
-        LoadOp::Load => TABLES.usage(stage.0, read.0),
-        LoadOp::Clear | LoadOp::DontCare => TABLES.usage(stage.0, write.0),
+        LoadOp::Load => SYNC_TABLES.usage(stage.0, read.0),
+        LoadOp::Clear | LoadOp::DontCare => SYNC_TABLES.usage(stage.0, write.0),
         LoadOp::None => None,
     }
 }
 
-fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
+fn store_usage(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
     match (op, kind) {
         (StoreOp::None, _) => None,
         (_, AttachmentKind::Color) => {
-            TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, AccessFlags2::COLOR_ATTACHMENT_WRITE.0)
+            SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, AccessFlags2::COLOR_ATTACHMENT_WRITE.0)
         }
-        _ => TABLES.usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS.0, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0),
+        _ => SYNC_TABLES.usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS.0, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0),
     }
 }
 
 /// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
 #[derive(Clone, Copy)]
-struct Inside {
+struct RenderedArea {
     area: Area,
     /// None: all layers.
     views: Option<u32>,
@@ -582,7 +582,7 @@ fn views(mask: u32) -> Option<u32> {
     Some(mask).filter(|it| *it != 0)
 }
 
-impl Inside {
+impl RenderedArea {
     /// The layers of a view that are touched.
     fn layers(self, layers: &Range<u32>) -> SmallVec<[Range<u32>; 2]> {
         let Some(mask) = self.views else { return smallvec![layers.clone()] };
@@ -595,10 +595,10 @@ impl Inside {
 fn attachment_uses(
     view: &AttachmentView,
     part: AttachmentKind,
-    inside: Inside,
-    usage: Usage,
-    order: Order,
-) -> impl Iterator<Item = Use<'static>> {
+    inside: RenderedArea,
+    usage: UsageIndex,
+    order: AccessOrder,
+) -> impl Iterator<Item = ResourceUse<'static>> {
     use lavascope_abi::ImageAspectFlags;
     let aspect = match part {
         AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
@@ -607,30 +607,30 @@ fn attachment_uses(
     };
     let of_layers = move |layers| {
         let aspects = view.region.aspects & aspect;
-        let area = Some(view.inside(inside.area));
+        let area = Some(view.area_in_attachment(inside.area));
         let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
-        Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
+        ResourceUse { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
     };
     inside.layers(&view.region.layers).into_iter().map(of_layers)
 }
 
-fn load_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
-    let usage = load(it.kind, it.load).into_iter();
-    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Load))
+fn load_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
+    let usage = load_usage(it.kind, it.load).into_iter();
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::Load))
 }
 
-fn store_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
-    let usage = store(it.kind, it.store).into_iter();
-    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last))
+fn store_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
+    let usage = store_usage(it.kind, it.store).into_iter();
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::StoreOrResolve))
 }
 
-fn resolve_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
+fn resolve_uses(it: &RenderingAttachment, inside: RenderedArea) -> impl Iterator<Item = ResourceUse<'static>> {
     let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
-    let read = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
-    let write = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read.into_iter().flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last));
+    let read = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
+    let write = SYNC_TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
+    let from = read.into_iter().flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, AccessOrder::StoreOrResolve));
     let to = it.resolve.as_ref().zip(write).into_iter();
-    let to = to.flat_map(move |(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
+    let to = to.flat_map(move |(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, AccessOrder::None));
     from.chain(to)
 }
 
@@ -643,7 +643,7 @@ mod tests {
         let text = format!("# A pass.\n# spec: VkSubpassDependency\n# expect: clean\n\npass rp\n{lines}\ncmd main\n");
         let mut pass = lavascope_scenario::parse(&text).expect("a scenario").program.render_passes.remove(0);
         let given = pass.dependencies.len();
-        add_implied(&mut pass);
+        add_implicit_dependencies(&mut pass);
         pass.dependencies[given..].iter().map(|it| (it.src, it.dst)).collect()
     }
 

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use crate::clock::Tag;
-use crate::usage::{Stage, TABLES};
+use crate::usage::{StageIndex, SYNC_TABLES};
 
 /// Names a cell.
 #[derive(Clone, Copy)]
@@ -15,60 +15,60 @@ pub(crate) struct Column {
 
 /// The column of a lane.
 #[inline]
-pub(crate) fn lane(queue: u8, stage: Stage) -> Column {
+pub(crate) fn lane(queue: u8, stage: StageIndex) -> Column {
     Column { queue, at: stage.0 }
 }
 
 /// The column of a write, from its place among the usages that write.
 #[inline]
 pub(crate) fn write(queue: u8, column: usize) -> Column {
-    debug_assert!(column < TABLES.writes.len());
+    debug_assert!(column < SYNC_TABLES.writes.len());
     Column { queue, at: column as u8 }
 }
 
 /// What is not there is zero.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Row(Steps);
+pub(crate) struct TagRow(TagRuns);
 
-type Steps = SmallVec<[Step; 6]>;
+type TagRuns = SmallVec<[TagRun; 6]>;
 
 /// Some columns of a queue that have the same tag. In a row they are in the order of their keys, and no two of them
 /// have a column of the same queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    key: Key,
+struct TagRun {
+    key: TagRunKey,
     columns: u64,
 }
 
 /// Queue by queue, greater tags first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(u64);
+struct TagRunKey(u64);
 
-impl Key {
+impl TagRunKey {
     const TAG_BITS: u32 = 56;
-    const TAG_MAX: Tag = (1 << Key::TAG_BITS) - 1;
+    const TAG_MAX: Tag = (1 << TagRunKey::TAG_BITS) - 1;
 
     #[inline]
-    fn new(queue: u8, tag: Tag) -> Key {
-        debug_assert!(tag <= Key::TAG_MAX);
-        Key(u64::from(queue) << Key::TAG_BITS | (Key::TAG_MAX - tag))
+    fn new(queue: u8, tag: Tag) -> TagRunKey {
+        debug_assert!(tag <= TagRunKey::TAG_MAX);
+        TagRunKey(u64::from(queue) << TagRunKey::TAG_BITS | (TagRunKey::TAG_MAX - tag))
     }
 
     #[inline]
     fn queue(self) -> u8 {
-        (self.0 >> Key::TAG_BITS) as u8
+        (self.0 >> TagRunKey::TAG_BITS) as u8
     }
 
     #[inline]
     fn tag(self) -> Tag {
-        Key::TAG_MAX - (self.0 & Key::TAG_MAX)
+        TagRunKey::TAG_MAX - (self.0 & TagRunKey::TAG_MAX)
     }
 }
 
-impl Row {
+impl TagRow {
     #[inline]
     pub(crate) fn get(&self, column: Column) -> Tag {
-        let is_it = |it: &&Step| it.columns >> column.at & 1 != 0 && it.key.queue() == column.queue;
+        let is_it = |it: &&TagRun| it.columns >> column.at & 1 != 0 && it.key.queue() == column.queue;
         self.0.iter().find(is_it).map_or(0, |it| it.key.tag())
     }
 
@@ -78,7 +78,7 @@ impl Row {
 
     /// Raises some cells of a queue.
     pub(crate) fn raise(&mut self, queue: u8, mut columns: u64, tag: Tag) {
-        let (key, steps) = (Key::new(queue, tag), &mut self.0);
+        let (key, steps) = (TagRunKey::new(queue, tag), &mut self.0);
         let mut at = 0;
         while let Some(step) = steps.get(at).filter(|it| it.key < key) {
             columns &= !if step.key.queue() == queue { step.columns } else { 0 };
@@ -89,7 +89,7 @@ impl Row {
         }
         match steps.get_mut(at).filter(|it| it.key == key) {
             Some(own) => own.columns |= columns,
-            None => steps.insert(at, Step { key, columns }),
+            None => steps.insert(at, TagRun { key, columns }),
         }
         let (behind, mut kept) = (at + 1, at + 1);
         for index in behind..steps.len() {
@@ -103,7 +103,7 @@ impl Row {
         steps.truncate(kept);
     }
 
-    pub(crate) fn raise_all(&mut self, other: &Row) {
+    pub(crate) fn merge(&mut self, other: &TagRow) {
         // Most are raised for the first time.
         let is_zero = self.is_zero();
         if !is_zero && self.covers(other) {
@@ -113,7 +113,7 @@ impl Row {
             self.0.clear();
             return self.0.extend_from_slice(&other.0);
         }
-        let mut made: Steps = SmallVec::new();
+        let mut made: TagRuns = SmallVec::new();
         let (mut own, mut theirs) = (&self.0[..], &other.0[..]);
         let (mut queue, mut seen) = (0, 0);
         while let Some(mut next) = first_of(&mut own, &mut theirs) {
@@ -131,7 +131,7 @@ impl Row {
 
     /// Whether raising it by another changes nothing.
     #[inline]
-    pub(crate) fn covers(&self, other: &Row) -> bool {
+    pub(crate) fn covers(&self, other: &TagRow) -> bool {
         let mut own = self.0.iter().peekable();
         let (mut queue, mut seen) = (0, 0);
         for it in &other.0 {
@@ -149,9 +149,9 @@ impl Row {
 
 /// Takes the first step of two lists, of both at once if they have the same tag.
 #[inline]
-fn first_of(one: &mut &[Step], other: &mut &[Step]) -> Option<Step> {
+fn first_of(one: &mut &[TagRun], other: &mut &[TagRun]) -> Option<TagRun> {
     let (left, right) = (one.first().copied(), other.first().copied());
-    let key = |it: Option<Step>| it.map(|it| it.key);
+    let key = |it: Option<TagRun>| it.map(|it| it.key);
     let takes_left = left.is_some() && (right.is_none() || key(left) <= key(right));
     let takes_right = right.is_some() && (left.is_none() || key(right) <= key(left));
     if takes_left {
@@ -161,7 +161,7 @@ fn first_of(one: &mut &[Step], other: &mut &[Step]) -> Option<Step> {
         *other = &other[1..];
     }
     match (takes_left, takes_right) {
-        (true, true) => left.zip(right).map(|(left, right)| Step { columns: left.columns | right.columns, ..left }),
+        (true, true) => left.zip(right).map(|(left, right)| TagRun { columns: left.columns | right.columns, ..left }),
         (true, false) => left,
         _ => right,
     }
@@ -170,10 +170,10 @@ fn first_of(one: &mut &[Step], other: &mut &[Step]) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::dice::TestRng;
 
-    fn row(cells: &[(u8, u8, Tag)]) -> Row {
-        let mut row = Row::default();
+    fn row(cells: &[(u8, u8, Tag)]) -> TagRow {
+        let mut row = TagRow::default();
         for (queue, stage, tag) in cells {
             row.raise(*queue, 1 << stage, *tag);
         }
@@ -185,23 +185,23 @@ mod tests {
         let mut left = row(&[(0, 1, 5), (2, 3, 7)]);
         let right = row(&[(0, 1, 4), (0, 2, 6), (2, 3, 9)]);
         assert!(!left.covers(&right) && !right.covers(&left));
-        left.raise_all(&right);
+        left.merge(&right);
         assert!(left.covers(&right) && left == row(&[(0, 1, 5), (0, 2, 6), (2, 3, 9)]));
-        assert_eq!((left.get(lane(0, Stage(2))), left.get(lane(1, Stage(0))), left.get(lane(9, Stage(0)))), (6, 0, 0));
+        assert_eq!((left.get(lane(0, StageIndex(2))), left.get(lane(1, StageIndex(0))), left.get(lane(9, StageIndex(0)))), (6, 0, 0));
     }
 
     #[test]
     fn what_is_not_there_is_zero() {
-        assert!(row(&[(1, 0, 0)]) == Row::default() && row(&[(1, 0, 0)]).is_zero());
-        assert!(row(&[(3, 0, 1)]).covers(&Row::default()) && !Row::default().covers(&row(&[(3, 0, 1)])));
+        assert!(row(&[(1, 0, 0)]) == TagRow::default() && row(&[(1, 0, 0)]).is_zero());
+        assert!(row(&[(3, 0, 1)]).covers(&TagRow::default()) && !TagRow::default().covers(&row(&[(3, 0, 1)])));
     }
 
     const QUEUES: usize = 3;
     const COLUMNS: usize = 5;
     type Cells = [[Tag; COLUMNS]; QUEUES];
 
-    fn random_row(dice: &mut Dice) -> (Row, Cells) {
-        let (mut row, mut cells) = (Row::default(), Cells::default());
+    fn random_row(dice: &mut TestRng) -> (TagRow, Cells) {
+        let (mut row, mut cells) = (TagRow::default(), Cells::default());
         for _ in 0..dice.below(6) {
             let (queue, columns, tag) = (dice.below(QUEUES as u64), dice.below(1 << COLUMNS), dice.below(6));
             row.raise(queue as u8, columns, tag);
@@ -215,13 +215,13 @@ mod tests {
     /// Against an array of cells.
     #[test]
     fn it_is_an_array_of_tags() {
-        let mut dice = Dice(11);
+        let mut dice = TestRng(11);
         for _ in 0..20_000 {
             let ((mut left, mut cells), (right, others)) = (random_row(&mut dice), random_row(&mut dice));
             let is_covered = cells.iter().flatten().zip(others.iter().flatten()).all(|(own, other)| own >= other);
             assert_eq!(left.covers(&right), is_covered);
             assert_eq!(left == right, cells == others, "one form only");
-            left.raise_all(&right);
+            left.merge(&right);
             for (queue, column) in (0..QUEUES).flat_map(|queue| (0..COLUMNS).map(move |column| (queue, column))) {
                 let cell = &mut cells[queue][column];
                 *cell = (*cell).max(others[queue][column]);

@@ -12,49 +12,49 @@ use lavascope_collections::IntervalMap;
 use lavascope_sync_ir::MemoryId;
 
 #[derive(Clone, Default)]
-pub(crate) struct Sparse {
+pub(crate) struct SparseBindings {
     /// By byte of the resource: the memory, and what has to be added to get the address. Wraps around.
     bytes: IntervalMap<(u32, u64)>,
     /// By byte of the resource, the memory: of images that are tiled optimally.
     opaque: IntervalMap<(u32, u64)>,
     /// By own address.
-    texels: IntervalMap<Block>,
+    texels: IntervalMap<SparseBlock>,
     /// How much lies in which memory.
-    held: BTreeMap<u32, u64>,
+    bytes_by_memory: BTreeMap<u32, u64>,
 }
 
 /// The memory behind a part of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct SparseBlock {
     pub(crate) memory: MemoryId,
     pub(crate) offset: u64,
     pub(crate) size: u64,
 }
 
-impl Default for Block {
-    fn default() -> Block {
-        Block { memory: MemoryId(0), offset: 0, size: 0 }
+impl Default for SparseBlock {
+    fn default() -> SparseBlock {
+        SparseBlock { memory: MemoryId(0), offset: 0, size: 0 }
     }
 }
 
 /// Memory that a resource has, and the own addresses that may lie there; all, if none are given.
-pub(crate) struct Part {
-    pub(crate) memory: Block,
-    pub(crate) own: Option<Range<u64>>,
+pub(crate) struct SparseMemory {
+    pub(crate) memory: SparseBlock,
+    pub(crate) addresses: Option<Range<u64>>,
 }
 
-impl Sparse {
+impl SparseBindings {
     /// The memories in which something of it lies.
     pub(crate) fn memories(&self) -> impl Iterator<Item = MemoryId> {
-        self.held.keys().map(|it| MemoryId(*it))
+        self.bytes_by_memory.keys().map(|it| MemoryId(*it))
     }
 
     /// Binds bytes of something linear to addresses in a memory.
     pub(crate) fn bind_bytes(&mut self, bytes: Range<u64>, address: Option<(MemoryId, u64)>) {
         let new = address.map(|(memory, it)| (memory.0, it.wrapping_sub(bytes.start)));
-        let held = &mut self.held;
+        let held = &mut self.bytes_by_memory;
         self.bytes.update(bytes, |part, it| {
-            hold(held, &part, it.map(|it| it.0), new.map(|it| it.0));
+            move_bytes(held, &part, it.map(|it| it.0), new.map(|it| it.0));
             *it = new;
         });
     }
@@ -63,9 +63,9 @@ impl Sparse {
     pub(crate) fn bind_opaque(&mut self, bytes: Range<u64>, memory: Option<(MemoryId, u64)>) -> bool {
         let start = bytes.start;
         let new = memory.map(|(memory, offset)| (memory.0, offset.wrapping_sub(start)));
-        let (mut has_moved, held) = (false, &mut self.held);
+        let (mut has_moved, held) = (false, &mut self.bytes_by_memory);
         self.opaque.update(bytes, |part, it| {
-            hold(held, &part, it.map(|it| it.0), new.map(|it| it.0));
+            move_bytes(held, &part, it.map(|it| it.0), new.map(|it| it.0));
             has_moved |= it.is_some() && *it != new;
             *it = new;
         });
@@ -73,12 +73,12 @@ impl Sparse {
     }
 
     /// Binds own addresses of an image to memory; gives those that had other memory before.
-    pub(crate) fn bind_texels(&mut self, own: &[Range<u64>], memory: Option<Block>) -> Vec<Range<u64>> {
+    pub(crate) fn bind_texels(&mut self, own: &[Range<u64>], memory: Option<SparseBlock>) -> Vec<Range<u64>> {
         let mut moved = Vec::new();
-        let held = &mut self.held;
+        let held = &mut self.bytes_by_memory;
         for range in own {
             self.texels.update(range.clone(), |part, it| {
-                hold(held, &part, it.map(|it| it.memory.0), memory.map(|it| it.memory.0));
+                move_bytes(held, &part, it.map(|it| it.memory.0), memory.map(|it| it.memory.0));
                 if it.is_some() && *it != memory {
                     moved.push(part);
                 }
@@ -108,7 +108,7 @@ impl Sparse {
     }
 
     /// The part of an image's own addresses that has memory.
-    pub(crate) fn bound(&self, own: &Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn bound_ranges(&self, own: &Range<u64>) -> Vec<Range<u64>> {
         if !self.opaque.is_empty() {
             return vec![own.clone()];
         }
@@ -123,17 +123,17 @@ impl Sparse {
     }
 
     /// All memory of an image that is tiled optimally.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    pub(crate) fn memory_blocks(&self) -> Vec<SparseMemory> {
         let opaque = self.opaque.overlapping(0..u64::MAX).map(|(bytes, (memory, delta))| {
-            let memory = Block {
+            let memory = SparseBlock {
                 memory: MemoryId(*memory),
                 offset: bytes.start.wrapping_add(*delta),
                 size: bytes.end - bytes.start,
             };
-            Part { memory, own: None }
+            SparseMemory { memory, addresses: None }
         });
         let texels = self.texels.overlapping(0..u64::MAX);
-        opaque.chain(texels.map(|(own, memory)| Part { memory: *memory, own: Some(own) })).collect()
+        opaque.chain(texels.map(|(own, memory)| SparseMemory { memory: *memory, addresses: Some(own) })).collect()
     }
 
     /// The memory of something linear, as addresses.
@@ -143,7 +143,7 @@ impl Sparse {
 }
 
 /// Something goes from one memory to another.
-fn hold(held: &mut BTreeMap<u32, u64>, part: &Range<u64>, old: Option<u32>, new: Option<u32>) {
+fn move_bytes(held: &mut BTreeMap<u32, u64>, part: &Range<u64>, old: Option<u32>, new: Option<u32>) {
     let size = part.end - part.start;
     if let Some(new) = new {
         *held.entry(new).or_default() += size;

@@ -4,43 +4,43 @@ use std::ops::Range;
 
 use lavascope_sync_ir::ResourceId;
 
-use crate::address::Identity;
-use crate::order::Order;
-use crate::state::By;
-use crate::usage::Usage;
+use crate::address::ResourceIdentity;
+use crate::order::AccessOrder;
+use crate::state::Accessor;
+use crate::usage::UsageIndex;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct AddressedAccess {
     pub(crate) range: Range<u64>,
     pub(crate) resource: ResourceId,
     /// What the resource is, whatever it is called.
-    pub(crate) through: Identity,
+    pub(crate) identity: ResourceIdentity,
     /// Of which access it is, among those of the command buffer.
-    pub(crate) access: u32,
-    pub(crate) usage: Usage,
-    pub(crate) order: Order,
+    pub(crate) access_index: u32,
+    pub(crate) usage: UsageIndex,
+    pub(crate) order: AccessOrder,
 }
 
-impl Spot {
+impl AddressedAccess {
     #[inline]
-    pub(crate) fn by(&self, queue: u8) -> By {
-        By { usage: self.usage, queue, order: self.order }
+    pub(crate) fn accessor(&self, queue: u8) -> Accessor {
+        Accessor { usage: self.usage, queue, order: self.order }
     }
 
     #[inline]
-    pub(crate) fn is_same_range(&self, other: &Spot) -> bool {
-        self.range == other.range && self.through == other.through
+    pub(crate) fn is_same_range(&self, other: &AddressedAccess) -> bool {
+        self.range == other.range && self.identity == other.identity
     }
 
     #[inline]
-    pub(crate) fn overlaps(&self, other: &Spot) -> bool {
+    pub(crate) fn overlaps(&self, other: &AddressedAccess) -> bool {
         self.range.start < other.range.end && other.range.start < self.range.end
     }
 
     /// Whether two commands do the same.
     #[inline]
-    pub(crate) fn is_same(&self, other: &Spot) -> bool {
-        let key = |it: &Spot| (it.resource, it.usage, it.order);
+    pub(crate) fn is_same_use(&self, other: &AddressedAccess) -> bool {
+        let key = |it: &AddressedAccess| (it.resource, it.usage, it.order);
         self.is_same_range(other) && key(self) == key(other)
     }
 }
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn neighbors_do_not_overlap() {
         let spot = |range: Range<u64>| {
-            let (resource, through) = (ResourceId(0), Identity::default());
-            Spot { range, resource, through, access: 0, usage: TRANSITION_WRITE, order: Order::None }
+            let (resource, through) = (ResourceId(0), ResourceIdentity::default());
+            AddressedAccess { range, resource, identity: through, access_index: 0, usage: TRANSITION_WRITE, order: AccessOrder::None }
         };
         let own = spot(8..16);
         assert!(!own.overlaps(&spot(0..8)) && !own.overlaps(&spot(16..24)));

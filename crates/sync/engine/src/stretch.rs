@@ -3,43 +3,43 @@
 //! They do not fit into the tables of a clock, so they are kept one by one, and every look at a clock looks at them.
 //! There must be few, however long a program runs. What the tables say by now goes (see `clock`), and so does what
 //! another one says too. Where nothing wider ever comes, what is left is held against what ranges remember
-//! ([`Asked`]): nobody asks for a stretch without such an access, and two with none between them are one. All of this
+//! ([`ClockQueries`]): nobody asks for a stretch without such an access, and two with none between them are one. All of this
 //! is exact: the answers stay the same.
 
-use crate::clock::{Keys, Tag};
-use crate::row::Row;
-use crate::usage::{Stage, Stages, TABLES, Usage, Usages};
+use crate::clock::{KeySet, Tag};
+use crate::row::TagRow;
+use crate::usage::{StageIndex, StageSet, SYNC_TABLES, UsageIndex, UsageSet};
 
 /// A dependency of a stretch, with what later dependencies chained to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct SubpassInterval {
     pub(crate) queue: u8,
     /// The tags it covers: after `begin`, up to and with `end`.
     pub(crate) begin: Tag,
     pub(crate) end: Tag,
     /// The stages and the writes that it covers.
-    pub(crate) src: Stages,
-    pub(crate) src_usages: Usages,
+    pub(crate) src: StageSet,
+    pub(crate) src_usages: UsageSet,
     /// What they happen before, and to what they are visible.
-    pub(crate) dst: Stages,
-    pub(crate) dst_usages: Usages,
+    pub(crate) dst: StageSet,
+    pub(crate) dst_usages: UsageSet,
 }
 
-impl Stretch {
-    pub(crate) fn has(&self, queue: u8, tag: Tag) -> bool {
+impl SubpassInterval {
+    pub(crate) fn contains(&self, queue: u8, tag: Tag) -> bool {
         self.begin < tag && tag <= self.end && self.queue == queue
     }
 
     /// What a table must have for it to say nothing new: its lanes, and its writes.
-    pub(crate) fn rows(&self) -> (Row, Row) {
-        let (mut lanes, mut writes) = (Row::default(), Row::default());
+    pub(crate) fn covering_rows(&self) -> (TagRow, TagRow) {
+        let (mut lanes, mut writes) = (TagRow::default(), TagRow::default());
         lanes.raise(self.queue, self.src.0, self.end);
-        writes.raise(self.queue, TABLES.write_columns(self.src_usages), self.end);
+        writes.raise(self.queue, SYNC_TABLES.write_columns(self.src_usages), self.end);
         (lanes, writes)
     }
 
     /// Whether it says all that another says.
-    pub(crate) fn covers(&self, other: &Stretch) -> bool {
+    pub(crate) fn covers(&self, other: &SubpassInterval) -> bool {
         self.begin <= other.begin
             && other.end <= self.end
             && self.queue == other.queue
@@ -49,18 +49,18 @@ impl Stretch {
             && other.dst_usages.and_not(self.dst_usages).is_none()
     }
 
-    pub(crate) fn is_same_source(&self, other: &Stretch) -> bool {
-        let key = |it: &Stretch| (it.begin, it.end, it.queue, it.src, it.src_usages);
+    pub(crate) fn is_same_source(&self, other: &SubpassInterval) -> bool {
+        let key = |it: &SubpassInterval| (it.begin, it.end, it.queue, it.src, it.src_usages);
         key(self) == key(other)
     }
 
     /// Whether they differ in nothing but their tags.
-    fn is_alike(&self, other: &Stretch) -> bool {
-        *self == Stretch { begin: self.begin, end: self.end, ..*other }
+    fn differs_only_in_tags(&self, other: &SubpassInterval) -> bool {
+        *self == SubpassInterval { begin: self.begin, end: self.end, ..*other }
     }
 
     /// Whether somebody may ask whether it has an access.
-    fn has_asked(&self, it: &Ask) -> bool {
+    fn is_queried_by(&self, it: &ClockQuery) -> bool {
         let is_write = || it.write.is_some_and(|write| self.src_usages.has(write));
         it.queue == self.queue && (!it.stages.and(self.src).is_none() || is_write())
     }
@@ -68,20 +68,20 @@ impl Stretch {
 
 /// Stretches, none of which says all that another says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stretches(Vec<Stretch>);
+pub(crate) struct SubpassIntervals(Vec<SubpassInterval>);
 
-impl Stretches {
+impl SubpassIntervals {
     #[cfg(test)]
-    pub(crate) fn of(all: &[Stretch]) -> Stretches {
-        Stretches(all.to_vec())
+    pub(crate) fn of(all: &[SubpassInterval]) -> SubpassIntervals {
+        SubpassIntervals(all.to_vec())
     }
 
     #[inline]
-    pub(crate) fn any(&self, is_it: impl Fn(&Stretch) -> bool) -> bool {
+    pub(crate) fn any(&self, is_it: impl Fn(&SubpassInterval) -> bool) -> bool {
         self.0.iter().any(is_it)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stretch> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SubpassInterval> {
         self.0.iter()
     }
 
@@ -97,11 +97,11 @@ impl Stretches {
         self.0.clear();
     }
 
-    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&Stretch) -> bool) {
+    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&SubpassInterval) -> bool) {
         self.0.retain(is_kept);
     }
 
-    pub(crate) fn add(&mut self, mut new: Stretch) {
+    pub(crate) fn add(&mut self, mut new: SubpassInterval) {
         for it in &self.0 {
             if it.covers(&new) {
                 return;
@@ -116,19 +116,19 @@ impl Stretches {
     }
 
     /// The sources of those that some stages come after.
-    pub(crate) fn add_before(&mut self, other: &Stretches, stages: Stages) {
+    pub(crate) fn add_before(&mut self, other: &SubpassIntervals, stages: StageSet) {
         for it in other.iter().filter(|it| !it.dst.and(stages).is_none()) {
-            self.add(Stretch { dst: Stages::default(), dst_usages: Usages::default(), ..*it });
+            self.add(SubpassInterval { dst: StageSet::default(), dst_usages: UsageSet::default(), ..*it });
         }
     }
 
     /// Forgets what nobody asks for, and joins those between which nobody asks for anything.
-    pub(crate) fn keep_only(&mut self, asked: &Asked) {
+    pub(crate) fn retain_queried(&mut self, asked: &ClockQueries) {
         let mut old = std::mem::take(&mut self.0);
         old.sort_by_key(|it| (it.begin, it.end));
         for it in old.into_iter().filter(|it| asked.has_any(it, it.begin, it.end)) {
             // The last one like it: one before that has something between.
-            match self.0.iter_mut().rfind(|own| own.is_alike(&it)) {
+            match self.0.iter_mut().rfind(|own| own.differs_only_in_tags(&it)) {
                 Some(own) if !asked.has_any(&it, own.end, it.begin) => own.end = own.end.max(it.end),
                 _ => self.0.push(it),
             }
@@ -138,35 +138,35 @@ impl Stretches {
 
 /// An access, or a dependency on a single resource, that ranges remember.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ClockQuery {
     pub(crate) tag: Tag,
     pub(crate) queue: u8,
     /// The lanes by which it is asked for.
-    pub(crate) stages: Stages,
-    pub(crate) write: Option<Usage>,
+    pub(crate) stages: StageSet,
+    pub(crate) write: Option<UsageIndex>,
 }
 
-impl Ask {
-    pub(crate) fn of_stage(queue: u8, stage: Stage, tag: Tag) -> Ask {
-        let mut stages = Stages::default();
+impl ClockQuery {
+    pub(crate) fn of_stage(queue: u8, stage: StageIndex, tag: Tag) -> ClockQuery {
+        let mut stages = StageSet::default();
         stages.add(stage);
-        Ask { tag, queue, stages, write: None }
+        ClockQuery { tag, queue, stages, write: None }
     }
 }
 
 /// All that anybody can ask a clock for from now on, but for what is done later.
-pub(crate) struct Asked(Vec<Ask>);
+pub(crate) struct ClockQueries(Vec<ClockQuery>);
 
-impl Asked {
-    pub(crate) fn new(mut all: Vec<Ask>) -> Asked {
+impl ClockQueries {
+    pub(crate) fn new(mut all: Vec<ClockQuery>) -> ClockQueries {
         all.sort_unstable_by_key(|it| it.tag);
-        Asked(all)
+        ClockQueries(all)
     }
 
     /// Whether there is something for a stretch after one tag, up to and with another.
-    fn has_any(&self, stretch: &Stretch, after: Tag, until: Tag) -> bool {
+    fn has_any(&self, stretch: &SubpassInterval, after: Tag, until: Tag) -> bool {
         let first = self.0.partition_point(|it| it.tag <= after);
-        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| stretch.has_asked(it))
+        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| stretch.is_queried_by(it))
     }
 }
 
@@ -174,20 +174,20 @@ impl Asked {
 mod tests {
     use super::*;
 
-    const SRC: Stage = Stage(3);
+    const SRC: StageIndex = StageIndex(3);
 
-    fn stretch(begin: Tag, end: Tag, dst: u64) -> Stretch {
-        let (src_usages, dst_usages) = (Usages::default(), Usages::default());
-        Stretch { queue: 0, begin, end, src: Stages(1 << SRC.0), src_usages, dst: Stages(dst), dst_usages }
+    fn stretch(begin: Tag, end: Tag, dst: u64) -> SubpassInterval {
+        let (src_usages, dst_usages) = (UsageSet::default(), UsageSet::default());
+        SubpassInterval { queue: 0, begin, end, src: StageSet(1 << SRC.0), src_usages, dst: StageSet(dst), dst_usages }
     }
 
-    fn tags(stretches: &Stretches) -> Vec<(Tag, Tag)> {
+    fn tags(stretches: &SubpassIntervals) -> Vec<(Tag, Tag)> {
         stretches.iter().map(|it| (it.begin, it.end)).collect()
     }
 
     #[test]
     fn what_another_says_too_is_not_kept() {
-        let mut all = Stretches::default();
+        let mut all = SubpassIntervals::default();
         all.add(stretch(4, 8, 0b1));
         all.add(stretch(4, 9, 0b11));
         all.add(stretch(5, 9, 0b10));
@@ -195,19 +195,19 @@ mod tests {
         all.add(stretch(4, 8, 0b100));
         all.add(stretch(4, 8, 0b1000));
         assert_eq!(tags(&all), [(4, 9), (4, 8)]);
-        assert!(all.any(|it| it.end == 8 && it.dst == Stages(0b1100)));
+        assert!(all.any(|it| it.end == 8 && it.dst == StageSet(0b1100)));
     }
 
     #[test]
     fn nobody_asks_for_what_no_range_remembers() {
-        let mut all = Stretches::default();
+        let mut all = SubpassIntervals::default();
         for begin in [10, 20, 30, 40] {
             all.add(stretch(begin, begin + 5, 0b1));
         }
-        let asked = |tags: &[Tag]| Asked::new(tags.iter().map(|it| Ask::of_stage(0, SRC, *it)).collect());
+        let asked = |tags: &[Tag]| ClockQueries::new(tags.iter().map(|it| ClockQuery::of_stage(0, SRC, *it)).collect());
         let kept = |asks: &[Tag]| {
             let mut all = all.clone();
-            all.keep_only(&asked(asks));
+            all.retain_queried(&asked(asks));
             tags(&all)
         };
         assert_eq!(kept(&[]), []);
@@ -219,21 +219,21 @@ mod tests {
 
     #[test]
     fn what_leads_elsewhere_is_not_joined() {
-        let mut all = Stretches::default();
+        let mut all = SubpassIntervals::default();
         all.add(stretch(10, 15, 0b1));
         all.add(stretch(20, 25, 0b10));
-        all.keep_only(&Asked::new([12, 22].map(|it| Ask::of_stage(0, SRC, it)).to_vec()));
+        all.retain_queried(&ClockQueries::new([12, 22].map(|it| ClockQuery::of_stage(0, SRC, it)).to_vec()));
         assert_eq!(tags(&all), [(10, 15), (20, 25)]);
     }
 
     #[test]
     fn other_queues_and_stages_are_not_between() {
-        let mut all = Stretches::default();
+        let mut all = SubpassIntervals::default();
         all.add(stretch(10, 15, 0b1));
         all.add(stretch(20, 25, 0b1));
-        let ask = |queue, stage, tag| Ask::of_stage(queue, Stage(stage), tag);
+        let ask = |queue, stage, tag| ClockQuery::of_stage(queue, StageIndex(stage), tag);
         let asks = vec![ask(0, SRC.0, 12), ask(0, SRC.0, 22), ask(1, SRC.0, 18), ask(0, SRC.0 + 1, 18)];
-        all.keep_only(&Asked::new(asks));
+        all.retain_queried(&ClockQueries::new(asks));
         assert_eq!(tags(&all), [(10, 25)]);
     }
 }

@@ -8,15 +8,15 @@ use std::ops::Range;
 
 use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
-use lavascope_sync_ir::{Area, Components, Image, ImageRegion, Region, SubresourceLayout, Tiling};
+use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, Region, SubresourceLayout, Tiling};
 
 /// The texels of an image.
-pub(crate) struct Texels {
-    levels: Vec<Level>,
+pub(crate) struct TexelLayout {
+    levels: Vec<MipLevelLayout>,
     /// Bits of all aspects.
     aspects: u32,
     /// Whether color stands for all of them.
-    has_planes: bool,
+    is_multiplanar: bool,
     /// Components that can be used one by one: of others there is nothing. None are where texels are used as a whole.
     components: Components,
     mips: u32,
@@ -27,13 +27,13 @@ pub(crate) struct Texels {
 }
 
 /// One mip level of one aspect, or of one plane.
-struct Level {
+struct MipLevelLayout {
     aspect: Aspect,
     mip: u32,
     /// In texels of the aspect.
-    texels: [u32; 3],
+    texel_extent: [u32; 3],
     /// In blocks.
-    extent: [u64; 3],
+    block_extent: [u64; 3],
     /// Addresses of one block.
     unit: u64,
     layout: SubresourceLayout,
@@ -53,19 +53,19 @@ struct Aspect {
     size: u64,
 }
 
-impl Texels {
-    pub(crate) fn new(image: &Image) -> Texels {
+impl TexelLayout {
+    pub(crate) fn new(image: &ImageDesc) -> TexelLayout {
         let aspects = aspects(image.format);
-        let mut levels: Vec<Level> =
-            aspects.iter().flat_map(|aspect| (0..image.mips).map(|mip| Level::new(image, *aspect, mip))).collect();
+        let mut levels: Vec<MipLevelLayout> =
+            aspects.iter().flat_map(|aspect| (0..image.mips).map(|mip| MipLevelLayout::new(image, *aspect, mip))).collect();
         let size = match &image.tiling {
-            Tiling::Optimal => place(&mut levels, image.layers, |_| 1, Nesting::LayersInMips),
-            Tiling::Linear => place(&mut levels, image.layers, |it| it.size, Nesting::MipsInLayers),
+            Tiling::Optimal => assign_addresses(&mut levels, image.layers, |_| 1, Nesting::LayersInMips),
+            Tiling::Linear => assign_addresses(&mut levels, image.layers, |it| it.size, Nesting::MipsInLayers),
             Tiling::Pitched(layouts) => {
                 for (level, layout) in levels.iter_mut().zip(layouts.iter()) {
                     (level.unit, level.layout) = (level.aspect.size, *layout);
                 }
-                levels.iter().map(|it| it.whole(image.layers.saturating_sub(1)).end).max().unwrap_or(0)
+                levels.iter().map(|it| it.layer_range(image.layers.saturating_sub(1)).end).max().unwrap_or(0)
             }
         };
         let is_dense = !matches!(image.tiling, Tiling::Pitched(_));
@@ -73,7 +73,7 @@ impl Texels {
         let aspects = aspects.iter().fold(0, |all, it| all | it.bit);
         let is_color = aspects == ImageAspectFlags::COLOR.0;
         let components = if is_color { components(image.format) } else { Components(0) };
-        Texels { levels, aspects, has_planes, components, mips: image.mips, layers: image.layers, size, is_dense }
+        TexelLayout { levels, aspects, is_multiplanar: has_planes, components, mips: image.mips, layers: image.layers, size, is_dense }
     }
 
     /// Whether some components are not all there are.
@@ -114,11 +114,11 @@ impl Texels {
                 }
             }
         };
-        let is_meant = |it: &&Level| it.aspect.is_in(region.aspects) && region.mips.contains(&it.mip);
+        let is_meant = |it: &&MipLevelLayout| it.aspect.is_in(region.aspects) && region.mips.contains(&it.mip);
         for level in self.levels.iter().filter(is_meant) {
             let blocks = level.blocks(region);
             for layer in region.layers.start..region.layers.end.min(self.layers) {
-                level.ranges(layer, &blocks, &mut add);
+                level.for_each_layer_range(layer, &blocks, &mut add);
             }
         }
         if !last.is_empty() {
@@ -136,7 +136,7 @@ impl Texels {
             && ends(&region.mips, self.mips)
             && ends(&region.layers, self.layers)
             && (region.aspects & self.aspects == self.aspects
-                || self.has_planes && region.aspects & ImageAspectFlags::COLOR.0 != 0)
+                || self.is_multiplanar && region.aspects & ImageAspectFlags::COLOR.0 != 0)
     }
 
     /// What addresses are in the words of the API: a region for each row, slice or subresource.
@@ -144,7 +144,7 @@ impl Texels {
         let mut found = Vec::new();
         for level in &self.levels {
             for layer in 0..self.layers {
-                let whole = level.whole(layer);
+                let whole = level.layer_range(layer);
                 let part = range.start.max(whole.start)..range.end.min(whole.end);
                 if part.is_empty() {
                     continue;
@@ -177,12 +177,12 @@ enum Nesting {
 }
 
 /// Puts levels one behind the other without gaps; gives the size of all.
-fn place(levels: &mut [Level], layers: u32, unit: impl Fn(&Aspect) -> u64, nesting: Nesting) -> u64 {
+fn assign_addresses(levels: &mut [MipLevelLayout], layers: u32, unit: impl Fn(&Aspect) -> u64, nesting: Nesting) -> u64 {
     let mut next = 0;
     for aspect in levels.chunk_by_mut(|a, b| a.aspect.bit == b.aspect.bit) {
         for level in aspect.iter_mut() {
             level.unit = unit(&level.aspect);
-            let [width, height, depth] = level.extent;
+            let [width, height, depth] = level.block_extent;
             let row_pitch = width * level.unit;
             let depth_pitch = row_pitch * height;
             level.layout = SubresourceLayout { offset: 0, row_pitch, depth_pitch, array_pitch: depth_pitch * depth };
@@ -205,47 +205,47 @@ fn place(levels: &mut [Level], layers: u32, unit: impl Fn(&Aspect) -> u64, nesti
     next
 }
 
-impl Level {
-    fn new(image: &Image, aspect: Aspect, mip: u32) -> Level {
+impl MipLevelLayout {
+    fn new(image: &ImageDesc, aspect: Aspect, mip: u32) -> MipLevelLayout {
         let whole = image.extent_of_mip(mip);
         let texels: [u32; 3] = std::array::from_fn(|it| whole[it].div_ceil(aspect.divisors[it].max(1)));
         let extent = std::array::from_fn(|it| u64::from(texels[it].div_ceil(aspect.block[it].max(1))));
         let layout = SubresourceLayout { offset: 0, row_pitch: 0, depth_pitch: 0, array_pitch: 0 };
-        Level { aspect, mip, texels, extent, unit: 1, layout }
+        MipLevelLayout { aspect, mip, texel_extent: texels, block_extent: extent, unit: 1, layout }
     }
 
     /// From the first address of a layer to its last.
-    fn whole(&self, layer: u32) -> Range<u64> {
-        let [width, height, depth] = self.extent;
-        let begin = self.begin(layer);
+    fn layer_range(&self, layer: u32) -> Range<u64> {
+        let [width, height, depth] = self.block_extent;
+        let begin = self.layer_begin(layer);
         let slices = depth.saturating_sub(1) * self.layout.depth_pitch;
         begin..begin + slices + height.saturating_sub(1) * self.layout.row_pitch + width * self.unit
     }
 
-    fn begin(&self, layer: u32) -> u64 {
+    fn layer_begin(&self, layer: u32) -> u64 {
         self.layout.offset + u64::from(layer) * self.layout.array_pitch
     }
 
     /// The blocks that an area touches, each way.
     fn blocks(&self, region: &ImageRegion) -> [Range<u64>; 3] {
-        let Some(area) = region.area else { return self.extent.map(|it| 0..it) };
+        let Some(area) = region.area else { return self.block_extent.map(|it| 0..it) };
         // An area of the color of an image with planes is in texels of the image.
         let is_own = region.aspects & self.aspect.bit != 0;
         std::array::from_fn(|axis| {
             let divisor = if is_own { 1 } else { self.aspect.divisors[axis].max(1) };
             let start = area.offset[axis] / divisor;
-            let end = area.offset[axis].saturating_add(area.extent[axis]).div_ceil(divisor).min(self.texels[axis]);
+            let end = area.offset[axis].saturating_add(area.extent[axis]).div_ceil(divisor).min(self.texel_extent[axis]);
             let block = self.aspect.block[axis].max(1);
             if start >= end { 0..0 } else { u64::from(start / block)..u64::from(end.div_ceil(block)) }
         })
     }
 
-    fn ranges(&self, layer: u32, [x, y, z]: &[Range<u64>; 3], add: &mut impl FnMut(Range<u64>)) {
+    fn for_each_layer_range(&self, layer: u32, [x, y, z]: &[Range<u64>; 3], add: &mut impl FnMut(Range<u64>)) {
         let SubresourceLayout { row_pitch, depth_pitch, .. } = self.layout;
         // Whole rows without padding are one run.
-        let is_wide = *x == (0..self.extent[0]) && row_pitch == self.extent[0] * self.unit;
+        let is_wide = *x == (0..self.block_extent[0]) && row_pitch == self.block_extent[0] * self.unit;
         for slice in z.clone() {
-            let slice = self.begin(layer) + slice * depth_pitch;
+            let slice = self.layer_begin(layer) + slice * depth_pitch;
             if is_wide {
                 add(slice + y.start * row_pitch..slice + y.end * row_pitch);
                 continue;
@@ -260,11 +260,11 @@ impl Level {
     /// A run of addresses of a layer, row by row; rows that are alike together.
     fn areas(&self, run: Range<u64>) -> Vec<Area> {
         let SubresourceLayout { row_pitch, depth_pitch, .. } = self.layout;
-        let [width, height, depth] = self.extent;
+        let [width, height, depth] = self.block_extent;
         let mut found: Vec<Area> = Vec::new();
-        for z in steps(&run, depth_pitch, depth) {
+        for z in touched_steps(&run, depth_pitch, depth) {
             let slice = run.start.saturating_sub(z * depth_pitch)..run.end.saturating_sub(z * depth_pitch);
-            for y in steps(&slice, row_pitch, height) {
+            for y in touched_steps(&slice, row_pitch, height) {
                 let first = slice.start.saturating_sub(y * row_pitch) / self.unit;
                 let end = (slice.end - y * row_pitch).div_ceil(self.unit).min(width);
                 if first >= end {
@@ -285,7 +285,7 @@ impl Level {
         let mut area = Area { offset: [0; 3], extent: [1; 3] };
         for (axis, blocks) in blocks.iter().enumerate() {
             let block = self.aspect.block[axis].max(1);
-            let end = (blocks.end as u32).saturating_mul(block).min(self.texels[axis]);
+            let end = (blocks.end as u32).saturating_mul(block).min(self.texel_extent[axis]);
             area.offset[axis] = blocks.start as u32 * block;
             area.extent[axis] = end - area.offset[axis];
         }
@@ -294,7 +294,7 @@ impl Level {
 }
 
 /// The numbers of the steps of some size that a range touches, of `count`.
-fn steps(range: &Range<u64>, size: u64, count: u64) -> Range<u64> {
+fn touched_steps(range: &Range<u64>, size: u64, count: u64) -> Range<u64> {
     if size == 0 {
         return 0..count.min(1);
     }

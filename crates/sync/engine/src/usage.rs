@@ -8,21 +8,21 @@ use std::sync::LazyLock;
 use lavascope_abi::desc::{SyncAccess, SyncStage};
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
-/// A stage, by its place in [`Tables::stages`].
+/// A stage, by its place in [`SyncTables::stages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Stage(pub u8);
+pub struct StageIndex(pub u8);
 
-/// A usage, by its place in [`Tables::usages`].
+/// A usage, by its place in [`SyncTables::usages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Usage(pub u8);
+pub struct UsageIndex(pub u8);
 
 /// A set of stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Stages(pub u64);
+pub struct StageSet(pub u64);
 
 /// A set of usages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Usages(pub [u64; USAGE_WORDS]);
+pub struct UsageSet(pub [u64; USAGE_WORDS]);
 
 pub const USAGE_WORDS: usize = 4;
 
@@ -30,23 +30,23 @@ pub const USAGE_WORDS: usize = 4;
 const COLUMNS: usize = 64;
 
 /// The stage of layout transitions.
-pub const TRANSITION: Stage = Stage(0);
+pub const TRANSITION: StageIndex = StageIndex(0);
 /// What a layout transition does: it reads and writes, and counts as a write.
-pub const TRANSITION_WRITE: Usage = Usage(0);
+pub const TRANSITION_WRITE: UsageIndex = UsageIndex(0);
 /// The stage of the presentation engine, and what it does with an image.
-pub const PRESENTATION: Stage = Stage(1);
-pub const PRESENT: Usage = Usage(1);
+pub const PRESENTATION: StageIndex = StageIndex(1);
+pub const PRESENT: UsageIndex = UsageIndex(1);
 /// How many stages are ours; they come first.
 const OWN_STAGES: usize = 2;
 
 /// What is known of all stages and usages.
-pub struct Tables {
+pub struct SyncTables {
     pub stages: Vec<StageDesc>,
     pub usages: Vec<UsageDesc>,
     /// Usages that write, in order: columns of the tables of writes.
-    pub writes: Vec<Usage>,
+    pub writes: Vec<UsageIndex>,
     /// Usages by the numbers of the bits of stage and access.
-    by_bits: Vec<Option<Usage>>,
+    by_bits: Vec<Option<UsageIndex>>,
     /// Of each word of a set of usages, those that write, and their columns.
     writes_of_word: [(u64, u64); USAGE_WORDS],
 }
@@ -57,40 +57,40 @@ pub struct StageDesc {
     /// `VkQueueFlags` of queues that have it; zero is all.
     pub queues: u32,
     /// Stages that come before it in some pipeline.
-    pub earlier: Stages,
-    pub later: Stages,
-    pub usages: Usages,
+    pub earlier: StageSet,
+    pub later: StageSet,
+    pub usages: UsageSet,
 }
 
 pub struct UsageDesc {
-    pub stage: Stage,
+    pub stage: StageIndex,
     pub access: u64,
     /// The column in tables of writes, if it writes.
     pub write: Option<u8>,
 }
 
-pub static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
+pub static SYNC_TABLES: LazyLock<SyncTables> = LazyLock::new(SyncTables::new);
 
 /// Groups that the tables do not mark by what they stand for.
 const GROUP_STAGES: u64 =
     PipelineStageFlags2::ALL_COMMANDS.0 | PipelineStageFlags2::TOP_OF_PIPE.0 | PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 const GROUP_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
 
-impl Tables {
-    fn new() -> Tables {
+impl SyncTables {
+    fn new() -> SyncTables {
         let stage = |bit, queues| StageDesc {
             bit,
             queues,
-            earlier: Stages::default(),
-            later: Stages::default(),
-            usages: Usages::default(),
+            earlier: StageSet::default(),
+            later: StageSet::default(),
+            usages: UsageSet::default(),
         };
         let mut stages: Vec<StageDesc> = (0..OWN_STAGES).map(|_| stage(0, 0)).collect();
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
         stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
         let (by_bits, writes_of_word) = (vec![None; 64 * 64], Default::default());
-        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits, writes_of_word };
+        let mut tables = SyncTables { stages, usages: Vec::new(), writes: Vec::new(), by_bits, writes_of_word };
         tables.add_usages();
         tables.order_stages();
         for (index, it) in tables.usages.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Tables {
         self.add_usage(TRANSITION, 0, true);
         self.add_usage(PRESENTATION, 0, true);
         for index in OWN_STAGES..self.stages.len() {
-            let stage = Stage(index as u8);
+            let stage = StageIndex(index as u8);
             for it in SYNC_ACCESSES {
                 let is_group = it.access == 0 || it.access & GROUP_ACCESSES != 0;
                 // Groups of stages are in the table too, but so is each of their members that can make the access.
@@ -120,13 +120,13 @@ impl Tables {
         assert!(self.stages.len().max(self.writes.len()) <= COLUMNS, "columns are bits of a word");
     }
 
-    fn add_usage(&mut self, stage: Stage, access: u64, is_write: bool) {
-        let usage = Usage(self.usages.len() as u8);
+    fn add_usage(&mut self, stage: StageIndex, access: u64, is_write: bool) {
+        let usage = UsageIndex(self.usages.len() as u8);
         let write = is_write.then_some(self.writes.len() as u8);
         self.writes.extend(is_write.then_some(usage));
         self.stages[usize::from(stage.0)].usages.add(usage);
         if access != 0 {
-            self.by_bits[place(self.stages[usize::from(stage.0)].bit, access)] = Some(usage);
+            self.by_bits[bits_index(self.stages[usize::from(stage.0)].bit, access)] = Some(usage);
         }
         self.usages.push(UsageDesc { stage, access, write });
     }
@@ -134,7 +134,7 @@ impl Tables {
     /// Which stages come before which: along each pipeline, and where a stage says that it comes before another.
     fn order_stages(&mut self) {
         for pipeline in SYNC_PIPELINES {
-            let mut before = Stages::default();
+            let mut before = StageSet::default();
             for it in pipeline.stages {
                 let members = self.stages_of_bits(group_members(it.stage));
                 if it.is_ordered {
@@ -152,34 +152,34 @@ impl Tables {
         }
     }
 
-    fn add_order(&mut self, before: Stages, stage: Stage) {
+    fn add_order(&mut self, before: StageSet, stage: StageIndex) {
         self.stages[usize::from(stage.0)].earlier.0 |= before.0;
         for it in before.iter() {
             self.stages[usize::from(it.0)].later.add(stage);
         }
     }
 
-    pub fn stages_of_bits(&self, bits: u64) -> Stages {
-        let mut found = Stages::default();
+    pub fn stages_of_bits(&self, bits: u64) -> StageSet {
+        let mut found = StageSet::default();
         for (index, it) in self.stages.iter().enumerate().filter(|it| it.1.bit & bits != 0) {
             debug_assert!(it.bit != 0, "the filter asks for a bit");
-            found.add(Stage(index as u8));
+            found.add(StageIndex(index as u8));
         }
         found
     }
 
     #[inline]
-    pub fn stage(&self, usage: Usage) -> Stage {
+    pub fn stage(&self, usage: UsageIndex) -> StageIndex {
         self.usages[usize::from(usage.0)].stage
     }
 
     #[inline]
-    pub fn write_column(&self, usage: Usage) -> Option<usize> {
+    pub fn write_column(&self, usage: UsageIndex) -> Option<usize> {
         self.usages[usize::from(usage.0)].write.map(usize::from)
     }
 
     /// The columns of those among some usages that write, as bits.
-    pub fn write_columns(&self, usages: Usages) -> u64 {
+    pub fn write_columns(&self, usages: UsageSet) -> u64 {
         let mut columns = 0;
         for (word, (writes, all)) in self.writes_of_word.iter().enumerate() {
             match usages.0[word] & writes {
@@ -199,13 +199,13 @@ impl Tables {
 
     /// The usage of an access, if the stage can make it.
     #[inline]
-    pub fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
+    pub fn usage(&self, stage: u64, access: u64) -> Option<UsageIndex> {
         let is_one_each = stage.is_power_of_two() && access.is_power_of_two();
-        is_one_each.then(|| self.by_bits[place(stage, access)]).flatten()
+        is_one_each.then(|| self.by_bits[bits_index(stage, access)]).flatten()
     }
 }
 
-fn place(stage: u64, access: u64) -> usize {
+fn bits_index(stage: u64, access: u64) -> usize {
     (stage.trailing_zeros() * 64 + access.trailing_zeros()) as usize
 }
 
@@ -256,47 +256,47 @@ fn is_write(name: &str) -> bool {
     name.contains("_WRITE_")
 }
 
-impl Stages {
-    pub fn add(&mut self, stage: Stage) {
+impl StageSet {
+    pub fn add(&mut self, stage: StageIndex) {
         self.0 |= 1 << stage.0;
     }
 
-    pub fn has(self, stage: Stage) -> bool {
+    pub fn has(self, stage: StageIndex) -> bool {
         self.0 >> stage.0 & 1 != 0
     }
 
-    pub fn union(self, other: Stages) -> Stages {
-        Stages(self.0 | other.0)
+    pub fn union(self, other: StageSet) -> StageSet {
+        StageSet(self.0 | other.0)
     }
 
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    pub fn iter(self) -> impl Iterator<Item = Stage> {
-        bits(self.0).map(Stage)
+    pub fn iter(self) -> impl Iterator<Item = StageIndex> {
+        bits(self.0).map(StageIndex)
     }
 }
 
-impl Usages {
-    pub fn add(&mut self, usage: Usage) {
+impl UsageSet {
+    pub fn add(&mut self, usage: UsageIndex) {
         self.0[usize::from(usage.0) / 64] |= 1 << (usage.0 % 64);
     }
 
-    pub fn has(self, usage: Usage) -> bool {
+    pub fn has(self, usage: UsageIndex) -> bool {
         self.0[usize::from(usage.0) / 64] >> (usage.0 % 64) & 1 != 0
     }
 
-    pub fn union(self, other: Usages) -> Usages {
-        Usages(std::array::from_fn(|it| self.0[it] | other.0[it]))
+    pub fn union(self, other: UsageSet) -> UsageSet {
+        UsageSet(std::array::from_fn(|it| self.0[it] | other.0[it]))
     }
 
     pub fn is_empty(self) -> bool {
         self.0 == [0; USAGE_WORDS]
     }
 
-    pub fn iter(self) -> impl Iterator<Item = Usage> {
-        (0..USAGE_WORDS).flat_map(move |word| bits(self.0[word]).map(move |bit| Usage(word as u8 * 64 + bit)))
+    pub fn iter(self) -> impl Iterator<Item = UsageIndex> {
+        (0..USAGE_WORDS).flat_map(move |word| bits(self.0[word]).map(move |bit| UsageIndex(word as u8 * 64 + bit)))
     }
 }
 
@@ -314,21 +314,21 @@ mod tests {
     #[test]
     fn the_tables_have_the_usages_of_the_seed() {
         let names = |stage: PipelineStageFlags2| {
-            let stage = TABLES.stages_of_bits(stage.0).iter().next().map(|it| TABLES.stages[usize::from(it.0)].usages);
-            let name = |it: Usage| {
-                let access = TABLES.usages[usize::from(it.0)].access;
+            let stage = SYNC_TABLES.stages_of_bits(stage.0).iter().next().map(|it| SYNC_TABLES.stages[usize::from(it.0)].usages);
+            let name = |it: UsageIndex| {
+                let access = SYNC_TABLES.usages[usize::from(it.0)].access;
                 SYNC_ACCESSES.iter().find(|it| it.access == access).map_or("", |it| it.name)
             };
-            stage.into_iter().flat_map(Usages::iter).map(name).collect::<Vec<_>>()
+            stage.into_iter().flat_map(UsageSet::iter).map(name).collect::<Vec<_>>()
         };
         assert_eq!(names(PipelineStageFlags2::INDEX_INPUT), ["VK_ACCESS_2_INDEX_READ_BIT"]);
         assert!(names(PipelineStageFlags2::COPY).contains(&"VK_ACCESS_2_TRANSFER_WRITE_BIT"));
         assert_eq!(names(PipelineStageFlags2::CLEAR), ["VK_ACCESS_2_TRANSFER_WRITE_BIT"]);
         assert_eq!(names(PipelineStageFlags2::HOST), ["VK_ACCESS_2_HOST_READ_BIT", "VK_ACCESS_2_HOST_WRITE_BIT"]);
-        assert!(TABLES.usages.len() > 79, "{}", TABLES.usages.len());
+        assert!(SYNC_TABLES.usages.len() > 79, "{}", SYNC_TABLES.usages.len());
         let is_single = |it: &&lavascope_abi::desc::SyncAccess| it.access & GROUP_ACCESSES == 0 && it.equivalent == 0;
         for it in SYNC_ACCESSES.iter().filter(|it| it.access != 0).filter(is_single) {
-            assert!(TABLES.usages.iter().any(|usage| usage.access == it.access), "{} has a stage", it.name);
+            assert!(SYNC_TABLES.usages.iter().any(|usage| usage.access == it.access), "{} has a stage", it.name);
         }
     }
 
@@ -342,13 +342,13 @@ mod tests {
     ];
 
     fn usages_of(stage: PipelineStageFlags2) -> Vec<&'static str> {
-        let stage = TABLES.stages_of_bits(stage.0).iter().next().expect("a stage");
-        let name = |it: Usage| {
-            let access = TABLES.usages[usize::from(it.0)].access;
+        let stage = SYNC_TABLES.stages_of_bits(stage.0).iter().next().expect("a stage");
+        let name = |it: UsageIndex| {
+            let access = SYNC_TABLES.usages[usize::from(it.0)].access;
             let own = SYNC_ACCESSES.iter().find(|it| it.access == access).expect("an access");
             own.name.strip_prefix("VK_ACCESS_2_").expect("an access of version 2")
         };
-        TABLES.stages[usize::from(stage.0)].usages.iter().map(name).collect()
+        SYNC_TABLES.stages[usize::from(stage.0)].usages.iter().map(name).collect()
     }
 
     #[test]
@@ -401,13 +401,13 @@ mod tests {
     fn single_bits_are_usages() {
         use AccessFlags2 as A;
         use PipelineStageFlags2 as S;
-        assert!(TABLES.stages_of_bits(S::ALL_COMMANDS.0 | S::TOP_OF_PIPE.0 | S::BOTTOM_OF_PIPE.0).is_empty());
+        assert!(SYNC_TABLES.stages_of_bits(S::ALL_COMMANDS.0 | S::TOP_OF_PIPE.0 | S::BOTTOM_OF_PIPE.0).is_empty());
         let groups = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
-        assert!(TABLES.usages.iter().all(|it| it.access & groups == 0));
+        assert!(SYNC_TABLES.usages.iter().all(|it| it.access & groups == 0));
         let copy = S::COPY.0;
-        assert!(TABLES.usage(copy, A::TRANSFER_READ.0).is_some() && TABLES.usage(copy, A::TRANSFER_WRITE.0).is_some());
-        assert!(TABLES.usage(copy, A::TRANSFER_READ.0 | A::TRANSFER_WRITE.0).is_none());
-        assert!(TABLES.usage(copy | S::BLIT.0, A::TRANSFER_READ.0).is_none() && TABLES.usage(copy, 0).is_none());
+        assert!(SYNC_TABLES.usage(copy, A::TRANSFER_READ.0).is_some() && SYNC_TABLES.usage(copy, A::TRANSFER_WRITE.0).is_some());
+        assert!(SYNC_TABLES.usage(copy, A::TRANSFER_READ.0 | A::TRANSFER_WRITE.0).is_none());
+        assert!(SYNC_TABLES.usage(copy | S::BLIT.0, A::TRANSFER_READ.0).is_none() && SYNC_TABLES.usage(copy, 0).is_none());
         // A member beside its group stays.
         let graphics = group_members(S::ALL_GRAPHICS.0);
         assert_eq!(group_members(S::ALL_GRAPHICS.0 | S::INDEX_INPUT.0), graphics);
@@ -418,14 +418,14 @@ mod tests {
 
     #[test]
     fn pipelines_order_their_stages() {
-        let stage = |bit: PipelineStageFlags2| TABLES.stages_of_bits(bit.0).iter().next().expect("a stage");
-        let fragment = &TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_SHADER).0)];
+        let stage = |bit: PipelineStageFlags2| SYNC_TABLES.stages_of_bits(bit.0).iter().next().expect("a stage");
+        let fragment = &SYNC_TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_SHADER).0)];
         assert!(fragment.earlier.has(stage(PipelineStageFlags2::VERTEX_SHADER)));
         assert!(fragment.later.has(stage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT)));
         assert!(!fragment.earlier.has(stage(PipelineStageFlags2::COMPUTE_SHADER)));
         assert!(!fragment.later.has(stage(PipelineStageFlags2::COPY)));
         // It stands beside the pipeline, in front of a stage and all that comes behind that.
-        let density = &TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_DENSITY_PROCESS_EXT).0)];
+        let density = &SYNC_TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_DENSITY_PROCESS_EXT).0)];
         for behind in [PipelineStageFlags2::EARLY_FRAGMENT_TESTS, PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT] {
             assert!(density.later.has(stage(behind)));
         }

@@ -1,25 +1,25 @@
 //! Events that are set, reset and waited for without order.
 
-use lavascope_engine::{EventRaces, RaceKind, event_races, uses_events};
+use lavascope_engine::{EventRaces, EventRaceKind, event_races, uses_events};
 use lavascope_scenario::parse;
 use lavascope_sync_ir::{Command, CommandBufferId, EventId, SetEvent, WaitEvents};
 
 /// The races of a program, each by its kind and the two commands.
-fn races(text: &str) -> Vec<(RaceKind, u32, u32)> {
+fn races(text: &str) -> Vec<(EventRaceKind, u32, u32)> {
     let text = format!("# Events.\n# spec: vkCmdSetEvent\n# expect: clean\n\nevent e f\n{text}");
     let program = parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}")).program;
-    let index = |place: &lavascope_sync_ir::Place| match place {
-        lavascope_sync_ir::Place::Command(at) => *at.path.last().expect("a command"),
-        lavascope_sync_ir::Place::Step(_) => panic!("{place:?}"),
+    let index = |place: &lavascope_sync_ir::ProgramLocation| match place {
+        lavascope_sync_ir::ProgramLocation::Command(at) => *at.path.last().expect("a command"),
+        lavascope_sync_ir::ProgramLocation::Step(_) => panic!("{place:?}"),
     };
     event_races(&program).iter().map(|it| (it.kind, index(&it.at), index(&it.prior))).collect()
 }
 
-fn in_one(commands: &[&str]) -> Vec<(RaceKind, u32, u32)> {
+fn in_one(commands: &[&str]) -> Vec<(EventRaceKind, u32, u32)> {
     races(&format!("cmd main\n  {}", commands.join("\n  ")))
 }
 
-use RaceKind::{ResetAfterSet, SetAfterReset, SetAfterSet, SetAfterWait, WaitAfterRace};
+use EventRaceKind::{ResetAfterSet, SetAfterReset, SetAfterSet, SetAfterWait, WaitAfterRace};
 
 #[test]
 fn an_event_that_is_used_once_has_no_races() {
@@ -130,15 +130,15 @@ fn the_host_decides_about_its_events() {
 #[test]
 fn whoever_uses_no_events_need_not_ask() {
     let event = EventId(0);
-    let set = Command::SetEvent(SetEvent::One { event, stages: 1 });
-    let wait = Command::WaitEvents(WaitEvents::Two { events: Vec::new() });
+    let set = Command::SetEvent(SetEvent::Sync1 { event, stages: 1 });
+    let wait = Command::WaitEvents(WaitEvents::Sync2 { events: Vec::new() });
     assert!(uses_events(&set) && uses_events(&wait) && uses_events(&Command::ResetEvent { event, stages: 1 }));
     assert!(!uses_events(&Command::NextSubpass) && !uses_events(&Command::Action(Vec::new())));
     let (mut races, buffer) = (EventRaces::default(), [set]);
     assert!(races.is_idle());
-    let batch = lavascope_sync_ir::Batch { command_buffers: vec![CommandBufferId(0)], ..Default::default() };
+    let batch = lavascope_sync_ir::SubmitBatch { command_buffers: vec![CommandBufferId(0)], ..Default::default() };
     let step =
-        lavascope_sync_ir::Step::Submit { queue: lavascope_sync_ir::QueueId(0), batches: vec![batch], fence: None };
+        lavascope_sync_ir::HostStep::Submit { queue: lavascope_sync_ir::QueueId(0), batches: vec![batch], fence: None };
     races.step(0, &step, &[lavascope_sync_ir::Queue { family: 0, flags: 7 }], &|_| Some(Box::new((0..).zip(&buffer))));
     assert!(!races.is_idle());
     races.forget(event);

@@ -12,8 +12,8 @@ use lavascope_sim::hazard::{
     share_memory,
 };
 use lavascope_sync_ir::{
-    Batch, Command, CommandBuffer, CommandBufferId, Fault, FaultKind, Found, HazardKind, Place, Program, Queue,
-    QueueId, RenderPass, ResourceId, ResourceKind, Scope, Step, Subpass, SubpassDependency, SubresourceLayout, Tiling,
+    SubmitBatch, Command, CommandBuffer, CommandBufferId, UndefinedContents, UndefinedContentsKind, Hazard, HazardKind, ProgramLocation, Program, Queue,
+    QueueId, RenderPass, ResourceId, ResourceKind, SyncScope, HostStep, Subpass, SubpassDependency, SubresourceLayout, Tiling,
 };
 
 /// The same rules for both.
@@ -37,7 +37,7 @@ fn seeds(programs: u64) -> std::ops::Range<u64> {
 }
 
 /// Whether the seeds are those that are always the same: only of those is known how much they show.
-fn is_usual() -> bool {
+fn has_default_seeds() -> bool {
     number("LAVASCOPE_SAMPLE_PROGRAMS").is_none()
 }
 
@@ -51,7 +51,7 @@ fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Progr
     let (mut shown, mut wrong, mut census) = (Vec::new(), 0, Census::default());
     for seed in seeds(programs) {
         let program = change(random_program(seed, &kinds));
-        if !is_usual() {
+        if !has_default_seeds() {
             census.count(&program, &find_hazards(&program, setting.oracle));
         }
         if let Some((small, why)) = find_disagreement(&program, setting.oracle, &engine) {
@@ -64,7 +64,7 @@ fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Progr
             }
         }
     }
-    if !is_usual() {
+    if !has_default_seeds() {
         println!("{census}");
     }
     assert!(wrong == 0, "{wrong} disagreements in {} programs\n{}", seeds(programs).count(), shown.join("\n"));
@@ -116,16 +116,16 @@ fn actions_that_are_repeated() {
 
 /// How a command buffer is recorded.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
-    Plainly,
+enum RecordingMode {
+    Plain,
     /// Now and then with a command that is taken back.
-    TakingBack,
+    WithUndo,
     /// Some commands become known when all is recorded.
-    Amending,
+    WithReplacement,
 }
 
 /// Records all command buffers, those that are executed by others first. Gives what is told meanwhile.
-fn record(engine: &mut Engine, program: &Program, way: Way) -> (Vec<(CommandBufferId, Found)>, Vec<Fault>) {
+fn record(engine: &mut Engine, program: &Program, way: RecordingMode) -> (Vec<(CommandBufferId, Hazard)>, Vec<UndefinedContents>) {
     let mut told = (Vec::new(), Vec::new());
     let mut late = Vec::new();
     let both = [true, false];
@@ -134,12 +134,12 @@ fn record(engine: &mut Engine, program: &Program, way: Way) -> (Vec<(CommandBuff
         engine.begin_recording(id, queue_of(program, id), buffer.is_secondary);
         for (index, command) in buffer.commands.iter().enumerate() {
             let is_special = (index + id.0 as usize).is_multiple_of(3);
-            let is_late = is_special && way == Way::Amending && matches!(command, Command::Action(_));
-            if is_special && way == Way::TakingBack {
+            let is_late = is_special && way == RecordingMode::WithReplacement && matches!(command, Command::Action(_));
+            if is_special && way == RecordingMode::WithUndo {
                 let other =
                     buffer.commands.iter().rev().find(|it| matches!(it, Command::Action(_) | Command::Barrier(_)));
                 engine.record(id, other.unwrap_or(command).clone());
-                engine.unrecord(id);
+                engine.undo_last_command(id);
             }
             late.extend(is_late.then_some((id, index as u32, command)));
             let now = if is_late { Command::Action(Vec::new()) } else { command.clone() };
@@ -151,14 +151,14 @@ fn record(engine: &mut Engine, program: &Program, way: Way) -> (Vec<(CommandBuff
             engine.end_recording(id);
         }
     }
-    late.into_iter().for_each(|(id, index, command)| engine.amend(id, index, command.clone()));
+    late.into_iter().for_each(|(id, index, command)| engine.replace_command(id, index, command.clone()));
     told
 }
 
 /// The queue that a command buffer is for: the first that executes it.
 fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
-    let queue = |it: &Step| match it {
-        Step::Submit { queue, batches, .. } => {
+    let queue = |it: &HostStep| match it {
+        HostStep::Submit { queue, batches, .. } => {
             batches.iter().any(|it| it.command_buffers.contains(&id)).then_some(queue.0 as usize)
         }
         _ => None,
@@ -168,20 +168,20 @@ fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
 
 /// What is told while recording, and what is told of the execution after that, is together what is told of an execution
 /// without the first. Gives how much of each there is.
-fn tell_both(what: &str, program: &Program, rules: Rules, way: Way) -> (usize, usize) {
-    let mut engine = Engine::of(rules, program);
+fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, way: RecordingMode) -> (usize, usize) {
+    let mut engine = Engine::with_program(rules, program);
     let recorded = record(&mut engine, program, way).0;
     program.steps.iter().for_each(|it| engine.step(it));
-    let executed = engine.take_found();
-    let is_told = |it: &Found| recorded.iter().any(|other| is_same_inside(program, it, other));
+    let executed = engine.take_hazards();
+    let is_told = |it: &Hazard| recorded.iter().any(|other| is_same_inside(program, it, other));
     let all = check_with(rules, program);
-    let has = |all: &[Found], it: &Found| all.iter().any(|other| cause(other) == cause(it));
-    let wrong: Vec<&Found> = executed.iter().filter(|it| !has(&all, it) || is_told(it)).collect();
+    let has = |all: &[Hazard], it: &Hazard| all.iter().any(|other| cause(other) == cause(it));
+    let wrong: Vec<&Hazard> = executed.iter().filter(|it| !has(&all, it) || is_told(it)).collect();
     assert!(wrong.is_empty(), "{what}: {wrong:?}");
-    let gone: Vec<&Found> = all.iter().filter(|it| !has(&executed, it)).collect();
-    let lost: Vec<&&Found> = gone.iter().filter(|it| !is_told(it)).collect();
+    let gone: Vec<&Hazard> = all.iter().filter(|it| !has(&executed, it)).collect();
+    let lost: Vec<&&Hazard> = gone.iter().filter(|it| !is_told(it)).collect();
     assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::hazard::print(program));
-    if way != Way::Amending {
+    if way != RecordingMode::WithReplacement {
         // In which pieces it is told depends on how memory is cut meanwhile.
         let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
         let whole: BTreeSet<_> = recorded_whole(program, rules).iter().map(cause).collect();
@@ -190,7 +190,7 @@ fn tell_both(what: &str, program: &Program, rules: Rules, way: Way) -> (usize, u
     (gone.len(), executed.len())
 }
 
-fn cause(it: &Found) -> (HazardKind, Place, Place, ResourceId) {
+fn cause(it: &Hazard) -> (HazardKind, ProgramLocation, ProgramLocation, ResourceId) {
     (it.kind, it.at.clone(), it.prior.clone(), it.resource)
 }
 
@@ -199,11 +199,11 @@ fn hazards_are_told_while_recording_or_when_executed() {
     let (mut told, mut left) = (0, 0);
     for seed in seeds(3_000) {
         let program = random_program(seed, &Kinds::ALL);
-        let way = [Way::Plainly, Way::TakingBack, Way::Amending][seed as usize % 3];
-        let (inside, others) = tell_both(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
+        let way = [RecordingMode::Plain, RecordingMode::WithUndo, RecordingMode::WithReplacement][seed as usize % 3];
+        let (inside, others) = compare_recorded_and_executed(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
         (told, left) = (told + inside, left + others);
     }
-    assert!(!is_usual() || (told > 1000 && left > 1000), "{told} were told while recording, {left} when executed");
+    assert!(!has_default_seeds() || (told > 1000 && left > 1000), "{told} were told while recording, {left} when executed");
 }
 
 /// What a command buffer does again and again is left out when it is executed. That changes nothing.
@@ -230,7 +230,7 @@ fn what_is_left_out_changes_nothing() {
             share_memory(&mut program);
         }
         let rules = if seed % 5 == 4 { Rules::SPECIFICATION } else { Rules::CONTRACT };
-        tell_both(&format!("seed {seed}"), &program, rules, Way::Plainly);
+        compare_recorded_and_executed(&format!("seed {seed}"), &program, rules, RecordingMode::Plain);
     }
 }
 
@@ -241,18 +241,18 @@ fn repeat(buffer: &mut CommandBuffer, times: usize) {
 }
 
 /// What is inside of each primary command buffer, told as if it was the only one to be executed.
-fn recorded_whole(program: &Program, rules: Rules) -> Vec<Found> {
+fn recorded_whole(program: &Program, rules: Rules) -> Vec<Hazard> {
     let mut found = Vec::new();
     for (index, _) in program.command_buffers.iter().enumerate().filter(|it| !it.1.is_secondary) {
-        let mut engine = Engine::of(rules, program);
+        let mut engine = Engine::with_program(rules, program);
         let command_buffers = vec![CommandBufferId(index as u32)];
-        let batches = vec![Batch { command_buffers, ..Batch::default() }];
+        let batches = vec![SubmitBatch { command_buffers, ..SubmitBatch::default() }];
         let wanted = queue_of(program, CommandBufferId(index as u32));
         let queue = program.queues.iter().position(|it| *it == wanted).unwrap_or(0);
-        engine.step(&Step::Submit { queue: QueueId(queue as u32), batches, fence: None });
-        let own = engine.take_found().into_iter().map(|mut it| {
+        engine.step(&HostStep::Submit { queue: QueueId(queue as u32), batches, fence: None });
+        let own = engine.take_hazards().into_iter().map(|mut it| {
             for place in [&mut it.at, &mut it.prior] {
-                if let Place::Command(at) = place {
+                if let ProgramLocation::Command(at) = place {
                     at.step = Engine::RECORDING;
                 }
             }
@@ -272,25 +272,25 @@ fn contents_are_told_while_recording_or_when_executed() {
         let mut program = random_program(seed, &Kinds::ALL);
         program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
         program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
-        let mut engine = Engine::of(Rules::CONTRACT, &program);
-        let recorded = record(&mut engine, &program, Way::Plainly).1;
+        let mut engine = Engine::with_program(Rules::CONTRACT, &program);
+        let recorded = record(&mut engine, &program, RecordingMode::Plain).1;
         program.steps.iter().for_each(|it| engine.step(it));
         let executed = engine.take_faults();
         let all = lavascope_engine::check_all(&program).faults;
-        let is_preserving = |it: &Fault| [FaultKind::WriteToPreserved, FaultKind::ReadNotPreserved].contains(&it.kind);
-        let (inside, others): (Vec<Fault>, Vec<Fault>) = all.into_iter().partition(is_preserving);
+        let is_preserving = |it: &UndefinedContents| [UndefinedContentsKind::WriteToPreserved, UndefinedContentsKind::ReadNotPreserved].contains(&it.kind);
+        let (inside, others): (Vec<UndefinedContents>, Vec<UndefinedContents>) = all.into_iter().partition(is_preserving);
         assert_eq!(executed, others, "seed {seed}");
-        let key = |it: &Fault| (it.kind, it.resource, path(&it.at));
+        let key = |it: &UndefinedContents| (it.kind, it.resource, path(&it.at));
         assert!(inside.iter().all(|it| recorded.iter().any(|own| key(own) == key(it))), "seed {seed}");
         (told, left) = (told + inside.len(), left + others.len());
     }
-    assert!(!is_usual() || (told > 100 && left > 100), "{told} were told while recording, {left} when executed");
+    assert!(!has_default_seeds() || (told > 100 && left > 100), "{told} were told while recording, {left} when executed");
 }
 
-fn path(place: &Place) -> Vec<u32> {
+fn path(place: &ProgramLocation) -> Vec<u32> {
     match place {
-        Place::Command(at) => at.path.clone(),
-        Place::Step(_) => Vec::new(),
+        ProgramLocation::Command(at) => at.path.clone(),
+        ProgramLocation::Step(_) => Vec::new(),
     }
 }
 
@@ -299,14 +299,14 @@ fn path(place: &Place) -> Vec<u32> {
 fn what_is_over_is_no_part_of_a_hazard() {
     let (mut wrong, forgotten) = (Vec::new(), Cell::new(0));
     let forgetful = |program: &Program| {
-        let mut engine = Engine::of(Rules::CONTRACT, program);
+        let mut engine = Engine::with_program(Rules::CONTRACT, program);
         for step in &program.steps {
             engine.step(step);
-            let before = engine.ranges();
-            engine.forget_known();
-            forgotten.set(forgotten.get() + before - engine.ranges());
+            let before = engine.range_count();
+            engine.forget_finished();
+            forgotten.set(forgotten.get() + before - engine.range_count());
         }
-        engine.take_found()
+        engine.take_hazards()
     };
     for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, Kinds::ALL), (seed, Kinds::ALIASES)]) {
         let program = random_program(seed, &kinds);
@@ -315,15 +315,15 @@ fn what_is_over_is_no_part_of_a_hazard() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(!is_usual() || forgotten.get() > 1000, "{} ranges were forgotten", forgotten.get());
+    assert!(!has_default_seeds() || forgotten.get() > 1000, "{} ranges were forgotten", forgotten.get());
 }
 
 /// Whether a hazard is inside of one execution of a command buffer, and the same as one found while recording that.
-fn is_same_inside(program: &Program, found: &Found, (id, recorded): &(CommandBufferId, Found)) -> bool {
-    let (Place::Command(at), Place::Command(prior)) = (&found.at, &found.prior) else { return false };
+fn is_same_inside(program: &Program, found: &Hazard, (id, recorded): &(CommandBufferId, Hazard)) -> bool {
+    let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (&found.at, &found.prior) else { return false };
     let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
-    let Step::Submit { batches, .. } = &program.steps[at.step as usize] else { return false };
-    let what = |it: &Found| (it.kind, it.resource, path(&it.at), path(&it.prior));
+    let HostStep::Submit { batches, .. } = &program.steps[at.step as usize] else { return false };
+    let what = |it: &Hazard| (it.kind, it.resource, path(&it.at), path(&it.prior));
     let is_own = batches[at.batch as usize].command_buffers[at.primary as usize] == *id;
     is_inside && is_own && what(found) == what(recorded)
 }
@@ -364,7 +364,7 @@ fn forget_attachments(pass: &mut RenderPass, seed: u64) {
         *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
     }
     let next =
-        |it: u32| SubpassDependency { src: Some(it), dst: Some(it + 1), scope: Scope::default(), view_offset: None };
+        |it: u32| SubpassDependency { src: Some(it), dst: Some(it + 1), scope: SyncScope::default(), view_offset: None };
     pass.dependencies.extend((0..count.saturating_sub(1)).map(next));
 }
 
@@ -383,7 +383,7 @@ fn contents_of_resources() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(!is_usual() || FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+    assert!(!has_default_seeds() || UndefinedContentsKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
 }
 
 /// The programs of all tests with images of other formats and layouts: blocks of two texels, and rows with padding.
@@ -412,7 +412,7 @@ fn blocks_and_pitches() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(!is_usual() || changed > 3_000, "{changed} images are other ones");
+    assert!(!has_default_seeds() || changed > 3_000, "{changed} images are other ones");
 }
 
 /// The programs of all tests with a buffer in the memory of attachments, which render passes access by themselves.
@@ -428,7 +428,7 @@ fn attachments_in_shared_memory() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(!is_usual() || hazards > 1000, "{hazards}");
+    assert!(!has_default_seeds() || hazards > 1000, "{hazards}");
 }
 
 #[test]
@@ -443,5 +443,5 @@ fn sparse_buffers() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(!is_usual() || hazards > 1000, "{hazards}");
+    assert!(!has_default_seeds() || hazards > 1000, "{hazards}");
 }

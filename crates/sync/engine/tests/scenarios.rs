@@ -20,7 +20,7 @@ fn scenarios(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-fn judge(folder: &str, check: impl Fn(&Program) -> Findings) {
+fn assert_expected(folder: &str, check: impl Fn(&Program) -> Findings) {
     let wrong: Vec<String> = run(&scenarios(folder), check)
         .into_iter()
         .filter_map(|it| it.result.err().map(|error| format!("{}:\n{error}", it.name)))
@@ -45,7 +45,7 @@ macro_rules! folders {
     ($(#[test] fn $name:ident();)*) => {
         $(#[test]
         fn $name() {
-            judge(stringify!($name), lavascope_engine::check_all);
+            assert_expected(stringify!($name), lavascope_engine::check_all);
         })*
 
         const FOLDERS: &[&str] = &[$(stringify!($name)),*];

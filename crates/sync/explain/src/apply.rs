@@ -1,8 +1,8 @@
 //! Makes a changed copy of a program, and says where its places went.
 
 use lavascope_sync_ir::{
-    Barrier, Batch, Command, CommandBufferId, Dependency, Place, Point, Program, Scope, SemaphoreId, SetEvent, Signal,
-    Step, Wait, WaitEvents, What,
+    Barrier, SubmitBatch, Command, CommandBufferId, Dependency, ProgramLocation, SemaphorePoint, Program, SyncScope, SemaphoreId, SetEvent, SemaphoreSignal,
+    HostStep, SemaphoreWait, WaitEvents, DependencyTarget,
 };
 
 use super::change::{BatchSite, Change, HostWait};
@@ -15,12 +15,12 @@ pub(super) fn apply(program: &Program, change: &Change) -> Option<Program> {
     match change {
         Change::AddBits { site, bits } => edit(it, *site, &mut |scope| *scope = join(*scope, *bits))?,
         Change::ExtendRange { site, region, .. } => match what_at(it, *site)? {
-            What::Resource { region: own, .. } | What::Transition { region: own, .. } => *own = region.clone(),
-            What::Memory | What::Ownership { .. } => return None,
+            DependencyTarget::Resource { region: own, .. } | DependencyTarget::Transition { region: own, .. } => *own = region.clone(),
+            DependencyTarget::Global | DependencyTarget::QueueFamilyTransfer { .. } => return None,
         },
         Change::InsertBarrier { buffer, before, dependency, .. } => {
             let commands = &mut it.command_buffers.get_mut(buffer.0 as usize)?.commands;
-            let barrier = Barrier::Two { dependencies: vec![dependency.clone()] };
+            let barrier = Barrier::Sync2 { dependencies: vec![dependency.clone()] };
             commands.insert((*before as usize).min(commands.len()), Command::Barrier(barrier));
         }
         Change::AddSubpassDependency { pass, dependency } => {
@@ -28,23 +28,23 @@ pub(super) fn apply(program: &Program, change: &Change) -> Option<Program> {
         }
         Change::AddSemaphore { signal, after, wait, at } => {
             let point = new_semaphore(it);
-            batch(it, *signal)?.signals.push(Signal { point, stages: *after });
-            batch(it, *wait)?.waits.push(Wait { point, stages: *at });
+            batch(it, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
+            batch(it, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
         }
         Change::AddPresentWait { signal, after, present } => {
             let point = new_semaphore(it);
-            batch(it, *signal)?.signals.push(Signal { point, stages: *after });
-            let Some(Step::Present { waits, .. }) = it.steps.get_mut(*present as usize) else { return None };
+            batch(it, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
+            let Some(HostStep::Present { waits, .. }) = it.steps.get_mut(*present as usize) else { return None };
             waits.push(point.semaphore);
         }
         Change::AddWait { semaphore, wait, at } => {
-            let point = Point { semaphore: *semaphore, value: None };
-            batch(it, *wait)?.waits.push(Wait { point, stages: *at });
+            let point = SemaphorePoint { semaphore: *semaphore, value: None };
+            batch(it, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
         }
         Change::InsertHostWait { before, wait } => {
             let step = match wait {
-                HostWait::Fence(fence) => Step::WaitFences(vec![*fence]),
-                HostWait::Queue(queue) => Step::QueueIdle(*queue),
+                HostWait::Fence(fence) => HostStep::WaitFences(vec![*fence]),
+                HostWait::Queue(queue) => HostStep::QueueIdle(*queue),
             };
             it.steps.insert((*before as usize).min(it.steps.len()), step);
         }
@@ -53,15 +53,15 @@ pub(super) fn apply(program: &Program, change: &Change) -> Option<Program> {
 }
 
 /// Where a place of a program is after a change.
-pub(super) fn moved(program: &Program, change: &Change, place: &Place) -> Place {
+pub(super) fn moved(program: &Program, change: &Change, place: &ProgramLocation) -> ProgramLocation {
     match (change, place) {
-        (Change::InsertHostWait { before, .. }, Place::Step(step)) => Place::Step(shifted(*step, *before)),
-        (Change::InsertHostWait { before, .. }, Place::Command(at)) => {
+        (Change::InsertHostWait { before, .. }, ProgramLocation::Step(step)) => ProgramLocation::Step(shifted(*step, *before)),
+        (Change::InsertHostWait { before, .. }, ProgramLocation::Command(at)) => {
             let mut at = at.clone();
             at.step = shifted(at.step, *before);
-            Place::Command(at)
+            ProgramLocation::Command(at)
         }
-        (Change::InsertBarrier { buffer, before, .. }, Place::Command(at)) => {
+        (Change::InsertBarrier { buffer, before, .. }, ProgramLocation::Command(at)) => {
             let mut at = at.clone();
             let path = at.path.clone();
             for (level, own) in buffers_of(program, place).into_iter().enumerate() {
@@ -69,7 +69,7 @@ pub(super) fn moved(program: &Program, change: &Change, place: &Place) -> Place 
                     at.path[level * 2] = shifted(path[level * 2], *before);
                 }
             }
-            Place::Command(at)
+            ProgramLocation::Command(at)
         }
         _ => place.clone(),
     }
@@ -80,9 +80,9 @@ fn shifted(index: u32, before: u32) -> u32 {
 }
 
 /// The command buffers that a place lies in, outermost first.
-pub(super) fn buffers_of(program: &Program, place: &Place) -> Vec<CommandBufferId> {
-    let Place::Command(at) = place else { return Vec::new() };
-    let Some(Step::Submit { batches, .. }) = program.steps.get(at.step as usize) else { return Vec::new() };
+pub(super) fn buffers_of(program: &Program, place: &ProgramLocation) -> Vec<CommandBufferId> {
+    let ProgramLocation::Command(at) = place else { return Vec::new() };
+    let Some(HostStep::Submit { batches, .. }) = program.steps.get(at.step as usize) else { return Vec::new() };
     let batch = batches.get(at.batch as usize);
     let Some(first) = batch.and_then(|it| it.command_buffers.get(at.primary as usize)) else { return Vec::new() };
     let mut found = vec![*first];
@@ -95,8 +95,8 @@ pub(super) fn buffers_of(program: &Program, place: &Place) -> Vec<CommandBufferI
     found
 }
 
-fn join(left: Scope, right: Scope) -> Scope {
-    Scope {
+fn join(left: SyncScope, right: SyncScope) -> SyncScope {
+    SyncScope {
         src_stages: left.src_stages | right.src_stages,
         src_access: left.src_access | right.src_access,
         dst_stages: left.dst_stages | right.dst_stages,
@@ -104,20 +104,20 @@ fn join(left: Scope, right: Scope) -> Scope {
     }
 }
 
-pub(super) fn union(left: Scope, right: Scope) -> Scope {
+pub(super) fn union(left: SyncScope, right: SyncScope) -> SyncScope {
     join(left, right)
 }
 
 /// Changes the masks of an operation, wherever they are kept.
-pub(super) fn edit(program: &mut Program, site: Site, change: &mut dyn FnMut(&mut Scope)) -> Option<()> {
+pub(super) fn edit(program: &mut Program, site: Site, change: &mut dyn FnMut(&mut SyncScope)) -> Option<()> {
     match site {
         Site::Barrier { buffer, command, element } => {
             let Command::Barrier(barrier) = command_at(program, buffer, command)? else { return None };
             match barrier {
-                Barrier::One { src_stages, dst_stages, dependencies } => {
+                Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
                     edit_one(src_stages, dst_stages, dependencies, element, change)?;
                 }
-                Barrier::Two { dependencies } => change(&mut dependencies.get_mut(element? as usize)?.scope),
+                Barrier::Sync2 { dependencies } => change(&mut dependencies.get_mut(element? as usize)?.scope),
             }
         }
         Site::Event { set, buffer, command, event, element } => {
@@ -133,13 +133,13 @@ pub(super) fn edit(program: &mut Program, site: Site, change: &mut dyn FnMut(&mu
         Site::Semaphore { signal, wait } => {
             if let Some(part) = signal {
                 let signal = batch_part(program, part)?.signals.get_mut(part.index as usize)?;
-                let mut scope = Scope { src_stages: signal.stages, ..Scope::default() };
+                let mut scope = SyncScope { src_stages: signal.stages, ..SyncScope::default() };
                 change(&mut scope);
                 signal.stages = scope.src_stages;
             }
             if let Some(part) = wait {
                 let wait = batch_part(program, part)?.waits.get_mut(part.index as usize)?;
-                let mut scope = Scope { dst_stages: wait.stages, ..Scope::default() };
+                let mut scope = SyncScope { dst_stages: wait.stages, ..SyncScope::default() };
                 change(&mut scope);
                 wait.stages = scope.dst_stages;
             }
@@ -156,20 +156,20 @@ fn edit_one(
     dst_stages: &mut u64,
     dependencies: &mut Vec<Dependency>,
     element: Option<u32>,
-    change: &mut dyn FnMut(&mut Scope),
+    change: &mut dyn FnMut(&mut SyncScope),
 ) -> Option<()> {
     let place = match element {
         Some(index) => index as usize,
-        None => dependencies.iter().position(|it| it.what == What::Memory).unwrap_or(dependencies.len()),
+        None => dependencies.iter().position(|it| it.target == DependencyTarget::Global).unwrap_or(dependencies.len()),
     };
     let is_new = place == dependencies.len();
-    let access = dependencies.get(place).map_or(Scope::default(), |it| it.scope);
-    let mut scope = Scope { src_stages: *src_stages, dst_stages: *dst_stages, ..access };
+    let access = dependencies.get(place).map_or(SyncScope::default(), |it| it.scope);
+    let mut scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..access };
     change(&mut scope);
     (*src_stages, *dst_stages) = (scope.src_stages, scope.dst_stages);
     if is_new {
         if scope.src_access | scope.dst_access != 0 {
-            dependencies.push(Dependency { scope, what: What::Memory });
+            dependencies.push(Dependency { scope, target: DependencyTarget::Global });
         }
     } else {
         dependencies[place].scope = scope;
@@ -181,13 +181,13 @@ fn edit_wait(
     command: &mut Command,
     event: u32,
     element: Option<u32>,
-    change: &mut dyn FnMut(&mut Scope),
+    change: &mut dyn FnMut(&mut SyncScope),
 ) -> Option<()> {
     match command {
-        Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+        Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
             edit_one(src_stages, dst_stages, dependencies, element, change)
         }
-        Command::WaitEvents(WaitEvents::Two { events }) => {
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             let dependencies = &mut events.get_mut(event as usize)?.1;
             change(&mut dependencies.get_mut(element? as usize)?.scope);
             Some(())
@@ -196,14 +196,14 @@ fn edit_wait(
     }
 }
 
-fn edit_set(command: &mut Command, element: Option<u32>, change: &mut dyn FnMut(&mut Scope)) -> Option<()> {
+fn edit_set(command: &mut Command, element: Option<u32>, change: &mut dyn FnMut(&mut SyncScope)) -> Option<()> {
     match command {
-        Command::SetEvent(SetEvent::One { stages, .. }) => {
-            let mut scope = Scope { src_stages: *stages, ..Scope::default() };
+        Command::SetEvent(SetEvent::Sync1 { stages, .. }) => {
+            let mut scope = SyncScope { src_stages: *stages, ..SyncScope::default() };
             change(&mut scope);
             *stages = scope.src_stages;
         }
-        Command::SetEvent(SetEvent::Two { dependencies, .. }) => {
+        Command::SetEvent(SetEvent::Sync2 { dependencies, .. }) => {
             change(&mut dependencies.get_mut(element? as usize)?.scope);
         }
         _ => return None,
@@ -216,32 +216,32 @@ fn command_at(program: &mut Program, buffer: CommandBufferId, command: u32) -> O
 }
 
 /// What a dependency is about.
-fn what_at(program: &mut Program, site: Site) -> Option<&mut What> {
+fn what_at(program: &mut Program, site: Site) -> Option<&mut DependencyTarget> {
     let (Site::Barrier { buffer, command, element } | Site::Event { buffer, command, element, .. }) = site else {
         return None;
     };
     let dependencies = match command_at(program, buffer, command)? {
-        Command::Barrier(Barrier::One { dependencies, .. } | Barrier::Two { dependencies }) => dependencies,
-        Command::WaitEvents(WaitEvents::One { dependencies, .. }) => dependencies,
-        Command::WaitEvents(WaitEvents::Two { events }) => {
+        Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => dependencies,
+        Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies,
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             let Site::Event { event, .. } = site else { return None };
             &mut events.get_mut(event as usize)?.1
         }
         _ => return None,
     };
-    Some(&mut dependencies.get_mut(element? as usize)?.what)
+    Some(&mut dependencies.get_mut(element? as usize)?.target)
 }
 
-fn new_semaphore(program: &mut Program) -> Point {
-    program.semaphores += 1;
-    Point { semaphore: SemaphoreId(program.semaphores - 1), value: None }
+fn new_semaphore(program: &mut Program) -> SemaphorePoint {
+    program.semaphore_count += 1;
+    SemaphorePoint { semaphore: SemaphoreId(program.semaphore_count - 1), value: None }
 }
 
-fn batch(program: &mut Program, site: BatchSite) -> Option<&mut Batch> {
-    let Step::Submit { batches, .. } = program.steps.get_mut(site.step as usize)? else { return None };
+fn batch(program: &mut Program, site: BatchSite) -> Option<&mut SubmitBatch> {
+    let HostStep::Submit { batches, .. } = program.steps.get_mut(site.step as usize)? else { return None };
     batches.get_mut(site.batch as usize)
 }
 
-fn batch_part(program: &mut Program, part: BatchPart) -> Option<&mut Batch> {
+fn batch_part(program: &mut Program, part: BatchPart) -> Option<&mut SubmitBatch> {
     batch(program, BatchSite { step: part.step, batch: part.batch })
 }

@@ -3,8 +3,8 @@
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Labels, Object};
 use lavascope_sync_ir::{
-    Barrier, Command, CommandBufferId, EventId, FenceId, Image, Place, Program, QueueId, Region, RenderPassId,
-    Resource, ResourceId, ResourceKind, SemaphoreId, SetEvent, Step, WaitEvents,
+    Barrier, Command, CommandBufferId, EventId, FenceId, ImageDesc, ProgramLocation, Program, QueueId, Region, RenderPassId,
+    Resource, ResourceId, ResourceKind, SemaphoreId, SetEvent, HostStep, WaitEvents,
 };
 
 use super::element::recorded;
@@ -20,11 +20,11 @@ pub trait Names {
     fn object(&self, resource: ResourceId) -> Object;
     fn queue(&self, queue: QueueId) -> String;
     /// A command as it was executed.
-    fn place(&self, place: &Place) -> String;
+    fn place(&self, place: &ProgramLocation) -> String;
     /// A command as it was recorded.
     fn recorded(&self, buffer: CommandBufferId, command: u32) -> String;
     /// The function that the application called; `stage` is where the access happens, zero if nowhere.
-    fn function(&self, place: &Place, stage: u64) -> String;
+    fn function(&self, place: &ProgramLocation, stage: u64) -> String;
     /// Something that the host does.
     fn step(&self, step: u32) -> String {
         format!("step {step}")
@@ -46,33 +46,33 @@ pub trait Names {
         format!("event {}", event.0)
     }
     /// What the application wrote there, where that is known.
-    fn source(&self, _place: &Place) -> Option<String> {
+    fn source(&self, _place: &ProgramLocation) -> Option<String> {
         None
     }
     /// The debug labels around it.
-    fn labels(&self, _place: &Place) -> Labels {
+    fn labels(&self, _place: &ProgramLocation) -> Labels {
         Labels::default()
     }
     /// The functions that lead to a command, the outermost first, without the submission.
-    fn path(&self, place: &Place, stage: u64) -> Vec<String> {
+    fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
         vec![self.function(place, stage)]
     }
     /// The call that made a command execute.
-    fn call(&self, _place: &Place) -> Option<String> {
+    fn call(&self, _place: &ProgramLocation) -> Option<String> {
         None
     }
-    fn executor(&self, _place: &Place) -> Option<Executor> {
+    fn executor(&self, _place: &ProgramLocation) -> Option<Executor> {
         None
     }
     /// The number of a submission among all, from one.
     fn submit_index(&self, step: u32) -> u64 {
         u64::from(step)
     }
-    fn sequence(&self, _place: &Place) -> Option<Sequence> {
+    fn sequence(&self, _place: &ProgramLocation) -> Option<Sequence> {
         None
     }
     /// The number of the call stack, where it was captured.
-    fn stack(&self, _place: &Place) -> Option<u32> {
+    fn stack(&self, _place: &ProgramLocation) -> Option<u32> {
         None
     }
 }
@@ -113,13 +113,13 @@ impl Names for Numbers<'_> {
         format!("queue {}", queue.0)
     }
 
-    fn place(&self, place: &Place) -> String {
+    fn place(&self, place: &ProgramLocation) -> String {
         match (place, recorded(self.0, place)) {
-            (Place::Command(at), Some((buffer, command))) => {
+            (ProgramLocation::Command(at), Some((buffer, command))) => {
                 format!("{} (step {}, batch {})", self.recorded(buffer, command), at.step, at.batch)
             }
-            (Place::Command(at), None) => format!("batch {} of step {}", at.batch, at.step),
-            (Place::Step(step), _) => format!("step {step}"),
+            (ProgramLocation::Command(at), None) => format!("batch {} of step {}", at.batch, at.step),
+            (ProgramLocation::Step(step), _) => format!("step {step}"),
         }
     }
 
@@ -127,18 +127,18 @@ impl Names for Numbers<'_> {
         format!("command {command} of command buffer {}", buffer.0)
     }
 
-    fn function(&self, place: &Place, stage: u64) -> String {
+    fn function(&self, place: &ProgramLocation, stage: u64) -> String {
         let command = recorded(self.0, place).and_then(|(buffer, command)| {
             self.0.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
         });
         let step = match place {
-            Place::Step(step) => self.0.steps.get(*step as usize),
-            Place::Command(_) => None,
+            ProgramLocation::Step(step) => self.0.steps.get(*step as usize),
+            ProgramLocation::Command(_) => None,
         };
         match (command, step) {
             (Some(command), _) => function_of(command, stage),
-            (_, Some(Step::Present { .. })) => "vkQueuePresentKHR",
-            (_, Some(Step::Acquire { .. })) => "vkAcquireNextImageKHR",
+            (_, Some(HostStep::Present { .. })) => "vkQueuePresentKHR",
+            (_, Some(HostStep::Acquire { .. })) => "vkAcquireNextImageKHR",
             _ => HOST,
         }
         .to_owned()
@@ -158,7 +158,7 @@ pub fn kind_of(resource: Option<&Resource>) -> &'static str {
 
 /// What a resource is like: `1024 bytes`, `VK_FORMAT_R8G8B8A8_UNORM, 64x64`.
 pub fn description(resource: &Resource) -> String {
-    let Image { format, extent: [width, height, depth], mips, layers, .. } = match &resource.kind {
+    let ImageDesc { format, extent: [width, height, depth], mips, layers, .. } = match &resource.kind {
         ResourceKind::Buffer { size } => return format!("{size} bytes"),
         ResourceKind::Image(image) => image,
     };
@@ -183,13 +183,13 @@ fn function_of(command: &Command, stage: u64) -> &'static str {
         Command::Action(_) if stage & PipelineStageFlags2::BLIT.0 != 0 => "blit",
         Command::Action(_) if stage & PipelineStageFlags2::RESOLVE.0 != 0 => "resolve",
         Command::Action(_) => "command",
-        Command::Barrier(Barrier::One { .. }) => "vkCmdPipelineBarrier",
-        Command::Barrier(Barrier::Two { .. }) => "vkCmdPipelineBarrier2",
-        Command::SetEvent(SetEvent::One { .. }) => "vkCmdSetEvent",
-        Command::SetEvent(SetEvent::Two { .. }) => "vkCmdSetEvent2",
+        Command::Barrier(Barrier::Sync1 { .. }) => "vkCmdPipelineBarrier",
+        Command::Barrier(Barrier::Sync2 { .. }) => "vkCmdPipelineBarrier2",
+        Command::SetEvent(SetEvent::Sync1 { .. }) => "vkCmdSetEvent",
+        Command::SetEvent(SetEvent::Sync2 { .. }) => "vkCmdSetEvent2",
         Command::ResetEvent { .. } => "vkCmdResetEvent",
-        Command::WaitEvents(WaitEvents::One { .. }) => "vkCmdWaitEvents",
-        Command::WaitEvents(WaitEvents::Two { .. }) => "vkCmdWaitEvents2",
+        Command::WaitEvents(WaitEvents::Sync1 { .. }) => "vkCmdWaitEvents",
+        Command::WaitEvents(WaitEvents::Sync2 { .. }) => "vkCmdWaitEvents2",
         Command::BeginRenderPass { .. } => "vkCmdBeginRenderPass",
         Command::NextSubpass => "vkCmdNextSubpass",
         Command::EndRenderPass => "vkCmdEndRenderPass",

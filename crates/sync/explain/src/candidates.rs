@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    Command, CommandBufferId, Dependency, Place, Program, Region, Scope, Step, SubpassDependency, What,
+    Command, CommandBufferId, Dependency, ProgramLocation, Program, Region, SyncScope, HostStep, SubpassDependency, DependencyTarget,
 };
 
 use super::apply::{buffers_of, union};
@@ -19,8 +19,8 @@ const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
 pub(super) fn candidates(timeline: &Timeline<'_>, explanations: &[(Pair, Explanation)]) -> Vec<Fix> {
     let Some((pair, first)) = explanations.first() else { return Vec::new() };
     let program = timeline.program;
-    let scope = explanations.iter().fold(Scope::default(), |all, it| union(all, direct_scope(&it.1)));
-    let scope = Scope { src_stages: narrowed(scope.src_stages), dst_stages: narrowed(scope.dst_stages), ..scope };
+    let scope = explanations.iter().fold(SyncScope::default(), |all, it| union(all, direct_scope(&it.1)));
+    let scope = SyncScope { src_stages: narrowed(scope.src_stages), dst_stages: narrowed(scope.dst_stages), ..scope };
     let mut found = bits(explanations);
     found.extend(chains(explanations));
     found.extend(ranges(explanations));
@@ -35,11 +35,11 @@ pub(super) fn candidates(timeline: &Timeline<'_>, explanations: &[(Pair, Explana
 }
 
 /// The dependency that has exactly the two accesses in its scopes.
-fn direct_scope(it: &Explanation) -> Scope {
+fn direct_scope(it: &Explanation) -> SyncScope {
     let stage = |it: &AccessFacts| if it.stage == 0 { ALL_COMMANDS } else { it.stage };
     // Reads need no more than order.
     let memory = |access: u64| if it.prior.is_write { access } else { 0 };
-    Scope {
+    SyncScope {
         src_stages: stage(&it.prior),
         src_access: memory(it.prior.access),
         dst_stages: stage(&it.at),
@@ -65,7 +65,7 @@ fn chains(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
         for before in it.operations[..index].iter().filter(|it| it.verdict == Verdict::Carries) {
             let stages = before.scope.dst_stages;
             let first = stages & stages.wrapping_neg();
-            let bits = Scope { src_stages: first, ..Scope::default() };
+            let bits = SyncScope { src_stages: first, ..SyncScope::default() };
             found.extend((first != 0).then(|| vec![Change::AddBits { site: operation.site, bits }]));
         }
     }
@@ -74,7 +74,7 @@ fn chains(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
 
 /// What operations that are there lack.
 fn bits(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
-    let mut sites: BTreeMap<Site, Scope> = BTreeMap::new();
+    let mut sites: BTreeMap<Site, SyncScope> = BTreeMap::new();
     for it in explanations.iter().flat_map(|it| &it.1.operations) {
         let is_fixable = |gap: &Gap| {
             matches!(
@@ -82,7 +82,7 @@ fn bits(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
                 Gap::SourceStage | Gap::SourceAccess | Gap::DestinationStage | Gap::DestinationAccess | Gap::WaitStages
             )
         };
-        let is_editable = it.kind != OperationKind::HostWait && it.missing != Scope::default();
+        let is_editable = it.kind != OperationKind::HostWait && it.missing != SyncScope::default();
         if is_editable && it.gaps.iter().all(is_fixable) {
             let own = sites.entry(it.site).or_default();
             *own = union(*own, it.missing);
@@ -93,7 +93,7 @@ fn bits(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
 
 /// Barriers on another part of the same resource: a larger part, and the bits that they lack.
 fn ranges(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
-    let mut found: BTreeMap<Site, (Change, Scope)> = BTreeMap::new();
+    let mut found: BTreeMap<Site, (Change, SyncScope)> = BTreeMap::new();
     for (_, it) in explanations {
         for operation in it.operations.iter().filter(|it| it.gaps.contains(&Gap::OtherRange)) {
             let Some((resource, own)) = &operation.about else { continue };
@@ -106,13 +106,13 @@ fn ranges(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
             };
             let Some(region) = around(&wanted, &it.region) else { continue };
             let site = operation.site;
-            let missing = found.get(&site).map_or(Scope::default(), |it| it.1);
+            let missing = found.get(&site).map_or(SyncScope::default(), |it| it.1);
             let change = Change::ExtendRange { site, resource: *resource, region };
             found.insert(site, (change, union(missing, operation.missing)));
         }
     }
-    let changes = |(site, (change, bits)): (Site, (Change, Scope))| {
-        let more = (bits != Scope::default()).then_some(Change::AddBits { site, bits });
+    let changes = |(site, (change, bits)): (Site, (Change, SyncScope))| {
+        let more = (bits != SyncScope::default()).then_some(Change::AddBits { site, bits });
         std::iter::once(change).chain(more).collect()
     };
     found.into_iter().map(changes).collect()
@@ -139,23 +139,23 @@ fn around(left: &Region, right: &Region) -> Option<Region> {
 }
 
 /// A new barrier: in front of the later access, or behind the earlier one.
-fn barriers(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+fn barriers(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<Change>> {
     if it.at.lane != it.prior.lane || !matches!(it.at.lane, Lane::Queue(_)) {
         return Vec::new();
     }
     let points = [point_before(program, &it.at.place), point_after(program, &it.prior.place)];
-    let mut whats = vec![What::Memory];
+    let mut whats = vec![DependencyTarget::Global];
     if it.at.resource == it.prior.resource && it.prior.is_write {
         let mut region = it.at.region.clone();
         if let Region::Image(region) = &mut region {
             region.area = None;
         }
-        whats.push(What::Resource { resource: it.at.resource, region });
+        whats.push(DependencyTarget::Resource { resource: it.at.resource, region });
     }
     let mut found = Vec::new();
     for (buffer, before) in points.into_iter().flatten() {
         for what in &whats {
-            let dependency = Dependency { scope, what: what.clone() };
+            let dependency = Dependency { scope, target: what.clone() };
             found.push(vec![Change::InsertBarrier { buffer, before, dependency, feature: None }]);
         }
     }
@@ -163,12 +163,12 @@ fn barriers(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change
 }
 
 /// The command in front of which a barrier comes before a place, outside of every render pass.
-fn point_before(program: &Program, place: &Place) -> Option<(CommandBufferId, u32)> {
+fn point_before(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     point(program, place, open_at, |index| index)
 }
 
 /// The same behind a place.
-fn point_after(program: &Program, place: &Place) -> Option<(CommandBufferId, u32)> {
+fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     let close = |commands: &[Command], index: usize| {
         // The command that ends a render pass is inside of it too.
         let open = open_at(commands, index).or_else(|| is_begin(commands.get(index)?).then_some(index))?;
@@ -181,11 +181,11 @@ fn point_after(program: &Program, place: &Place) -> Option<(CommandBufferId, u32
 /// Looks at the outermost command buffer first: a render pass that is open there is open for all inside.
 fn point(
     program: &Program,
-    place: &Place,
+    place: &ProgramLocation,
     in_pass: impl Fn(&[Command], usize) -> Option<usize>,
     outside: impl Fn(u32) -> u32,
 ) -> Option<(CommandBufferId, u32)> {
-    let Place::Command(at) = place else { return None };
+    let ProgramLocation::Command(at) = place else { return None };
     let buffers = buffers_of(program, place);
     for (level, buffer) in buffers.iter().enumerate() {
         let commands = &program.command_buffers.get(buffer.0 as usize)?.commands;
@@ -211,7 +211,7 @@ fn is_end(command: &Command) -> bool {
 }
 
 /// A new subpass dependency; where both are in one subpass, one on itself and a barrier inside.
-fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: SyncScope) -> Vec<Vec<Change>> {
     let (at_moment, at) = used(timeline, pair.at.0, pair.at.1);
     let (_, prior) = used(timeline, pair.prior.0, pair.prior.1);
     let same = at.instance == prior.instance;
@@ -228,8 +228,8 @@ fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scop
     let mut scope = scope;
     if at.role == Role::Transition {
         // It stands in for the implicit dependency, which had all attachments in its scopes.
-        let implicit = Scope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..Scope::default() };
-        let outgoing = Scope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..Scope::default() };
+        let implicit = SyncScope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..SyncScope::default() };
+        let outgoing = SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..SyncScope::default() };
         scope = union(scope, if dst.is_some() { implicit } else { outgoing });
     }
     let dependency = SubpassDependency { src, dst, scope, view_offset: None };
@@ -238,7 +238,7 @@ fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scop
         return vec![vec![add]];
     }
     let Some((buffer, before)) = it.at.recorded else { return Vec::new() };
-    let dependency = Dependency { scope, what: What::Memory };
+    let dependency = Dependency { scope, target: DependencyTarget::Global };
     let barrier = Change::InsertBarrier { buffer, before, dependency, feature: None };
     let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|it| {
         it.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
@@ -248,9 +248,9 @@ fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scop
 }
 
 /// A barrier inside of rendering without a render pass.
-fn inside_rendering(it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+fn inside_rendering(it: &Explanation, scope: SyncScope) -> Vec<Vec<Change>> {
     let Some((buffer, before)) = it.at.recorded.filter(|_| it.is_inside_one_instance) else { return Vec::new() };
-    let dependency = Dependency { scope, what: What::Memory };
+    let dependency = Dependency { scope, target: DependencyTarget::Global };
     let feature = Some("dynamicRenderingLocalRead");
     vec![vec![Change::InsertBarrier { buffer, before, dependency, feature }]]
 }
@@ -258,23 +258,23 @@ fn inside_rendering(it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
 const ATTACHMENTS: u64 = super::passes::ATTACHMENT_ACCESSES;
 
 /// A semaphore from one queue to the other, or to or from the presentation engine.
-fn queues(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
-    let batch = |place: &Place| match place {
-        Place::Command(at) => Some(BatchSite { step: at.step, batch: at.batch }),
-        Place::Step(_) => None,
+fn queues(program: &Program, it: &Explanation, scope: SyncScope) -> Vec<Vec<Change>> {
+    let batch = |place: &ProgramLocation| match place {
+        ProgramLocation::Command(at) => Some(BatchSite { step: at.step, batch: at.batch }),
+        ProgramLocation::Step(_) => None,
     };
     let (after, at) = (scope.src_stages, scope.dst_stages);
     match (it.prior.lane, it.at.lane, batch(&it.prior.place), batch(&it.at.place)) {
         (Lane::Queue(from), Lane::Queue(to), Some(signal), Some(wait)) if from != to => {
             let add = Change::AddSemaphore { signal, after, wait, at };
             let gate = it.operations.iter().rfind(|op| op.place == it.at.place && it.at.role == Role::Transition);
-            let bits = Scope { src_stages: ALL_COMMANDS, ..Scope::default() };
+            let bits = SyncScope { src_stages: ALL_COMMANDS, ..SyncScope::default() };
             let gate = gate.map(|op| Change::AddBits { site: op.site, bits });
             let both = gate.map(|gate| vec![add.clone(), gate]);
             std::iter::once(vec![add]).chain(both).collect()
         }
         (Lane::Queue(_), Lane::Presentation, Some(signal), None) => {
-            let Place::Step(present) = it.at.place else { return Vec::new() };
+            let ProgramLocation::Step(present) = it.at.place else { return Vec::new() };
             vec![vec![Change::AddPresentWait { signal, after, present }]]
         }
         (Lane::Presentation, Lane::Queue(_), None, Some(wait)) => acquires(program, it, wait, at),
@@ -284,10 +284,10 @@ fn queues(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>>
 
 /// Waits for the presentation engine to be done with an image.
 fn acquires(program: &Program, it: &Explanation, wait: BatchSite, at: u64) -> Vec<Vec<Change>> {
-    let Place::Step(from) = it.prior.place else { return Vec::new() };
+    let ProgramLocation::Step(from) = it.prior.place else { return Vec::new() };
     let mut found = Vec::new();
     for step in program.steps.iter().skip(from as usize) {
-        let Step::Acquire { image, semaphore, fence } = step else { continue };
+        let HostStep::Acquire { image, semaphore, fence } = step else { continue };
         if *image != it.prior.resource {
             continue;
         }
@@ -299,20 +299,20 @@ fn acquires(program: &Program, it: &Explanation, wait: BatchSite, at: u64) -> Ve
 }
 
 /// The host waits, and what was written is made available to it.
-fn host(program: &Program, it: &Explanation, made_available: Option<Scope>) -> Vec<Vec<Change>> {
-    let (Lane::Queue(queue), Lane::Host, Place::Step(before), Place::Command(prior)) =
+fn host(program: &Program, it: &Explanation, made_available: Option<SyncScope>) -> Vec<Vec<Change>> {
+    let (Lane::Queue(queue), Lane::Host, ProgramLocation::Step(before), ProgramLocation::Command(prior)) =
         (it.prior.lane, it.at.lane, &it.at.place, &it.prior.place)
     else {
         return Vec::new();
     };
     let fence = match program.steps.get(prior.step as usize) {
-        Some(Step::Submit { fence: Some(fence), .. }) => HostWait::Fence(*fence),
+        Some(HostStep::Submit { fence: Some(fence), .. }) => HostWait::Fence(*fence),
         _ => HostWait::Queue(queue),
     };
     let wait = Change::InsertHostWait { before: *before, wait: fence };
     let point = point_after(program, &it.prior.place);
     let barrier = point.zip(made_available).map(|((buffer, before), scope)| {
-        let dependency = Dependency { scope, what: What::Memory };
+        let dependency = Dependency { scope, target: DependencyTarget::Global };
         Change::InsertBarrier { buffer, before, dependency, feature: None }
     });
     let mut found = vec![vec![wait.clone()]];

@@ -2,8 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    CommandBufferId, Dependency, FenceId, QueueId, Region, RenderPassId, ResourceId, Scope, SemaphoreId,
-    SubpassDependency, What,
+    CommandBufferId, Dependency, FenceId, QueueId, Region, RenderPassId, ResourceId, SyncScope, SemaphoreId,
+    SubpassDependency, DependencyTarget,
 };
 
 use super::words::{access_names, stage_names};
@@ -20,7 +20,7 @@ pub enum Change {
     /// Bits are added to the masks of an operation that is there.
     AddBits {
         site: Site,
-        bits: Scope,
+        bits: SyncScope,
     },
     /// A barrier that is there gets a larger part of its resource.
     ExtendRange {
@@ -105,7 +105,7 @@ impl Change {
         match self {
             Change::AddBits { bits, .. } => count(bits),
             Change::ExtendRange { .. } => 3,
-            Change::InsertBarrier { dependency, .. } => 10 + count(&dependency.scope) + part_size(&dependency.what),
+            Change::InsertBarrier { dependency, .. } => 10 + count(&dependency.scope) + part_size(&dependency.target),
             Change::AddSubpassDependency { dependency, .. } => 12 + count(&dependency.scope),
             Change::AddWait { .. } => 12,
             Change::InsertHostWait { wait: HostWait::Fence(_), .. } => 14,
@@ -167,11 +167,11 @@ impl Change {
 
 fn barrier_text(dependency: &Dependency, names: &dyn Names) -> String {
     let masks = masks_text(&dependency.scope);
-    match &dependency.what {
-        What::Memory => format!("a VkMemoryBarrier2 ({masks})"),
-        What::Resource { resource, region }
-        | What::Transition { resource, region }
-        | What::Ownership { resource, region, .. } => {
+    match &dependency.target {
+        DependencyTarget::Global => format!("a VkMemoryBarrier2 ({masks})"),
+        DependencyTarget::Resource { resource, region }
+        | DependencyTarget::Transition { resource, region }
+        | DependencyTarget::QueueFamilyTransfer { resource, region, .. } => {
             let kind = match region {
                 Region::Image(_) => "a VkImageMemoryBarrier2 without layout change",
                 Region::Buffer(_) => "a VkBufferMemoryBarrier2",
@@ -181,7 +181,7 @@ fn barrier_text(dependency: &Dependency, names: &dyn Names) -> String {
     }
 }
 
-fn count(scope: &Scope) -> u32 {
+fn count(scope: &SyncScope) -> u32 {
     let masks = [scope.src_stages, scope.src_access, scope.dst_stages, scope.dst_access];
     let stages = [scope.src_stages, scope.dst_stages];
     // Waiting for everything is more than waiting for one stage.
@@ -190,15 +190,15 @@ fn count(scope: &Scope) -> u32 {
 }
 
 /// A barrier on everything says the least.
-fn part_size(what: &What) -> u32 {
-    if matches!(what, What::Memory) { 0 } else { 2 }
+fn part_size(what: &DependencyTarget) -> u32 {
+    if matches!(what, DependencyTarget::Global) { 0 } else { 2 }
 }
 
 fn subpass_name(subpass: Option<u32>) -> String {
     subpass.map_or("VK_SUBPASS_EXTERNAL".to_owned(), |it| it.to_string())
 }
 
-fn masks_text(scope: &Scope) -> String {
+fn masks_text(scope: &SyncScope) -> String {
     let mut parts = vec![format!("srcStageMask {}", stage_names(scope.src_stages))];
     parts.extend((scope.src_access != 0).then(|| format!("srcAccessMask {}", access_names(scope.src_access))));
     parts.push(format!("dstStageMask {}", stage_names(scope.dst_stages)));
@@ -207,7 +207,7 @@ fn masks_text(scope: &Scope) -> String {
 }
 
 /// Bits of the masks of an operation, with the word between them and a mask: `to`, or `from`.
-pub(super) fn bits_text(bits: &Scope, site: Site, word: &str, names: &dyn Names) -> String {
+pub(super) fn bits_text(bits: &SyncScope, site: Site, word: &str, names: &dyn Names) -> String {
     let mut parts = Vec::new();
     if let Site::Semaphore { signal, wait } = site {
         let part = |kind: &str, it: Option<BatchPart>| match it {

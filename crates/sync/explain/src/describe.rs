@@ -1,7 +1,7 @@
 //! What the follower says of each operation: whether it covers, and if not, why.
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_sync_ir::{Place, Scope};
+use lavascope_sync_ir::{ProgramLocation, SyncScope};
 
 use super::element::{Element, From, Half};
 use super::follow::{Follower, Held, Part, View, Want};
@@ -10,7 +10,7 @@ use super::timeline::{Happens, Moment, semaphore_scope};
 use super::words::{access_names, stage_names};
 use super::{BatchPart, Gap, Names, Operation, OperationKind, Role, Site, Verdict};
 use lavascope_engine::scope;
-use lavascope_engine::usage::{PRESENT, Stages, TABLES, TRANSITION_WRITE, Usage, access_members};
+use lavascope_engine::usage::{PRESENT, StageSet, SYNC_TABLES, TRANSITION_WRITE, UsageIndex, access_members};
 
 impl Follower<'_> {
     /// Keeps what a dependency did; not of those before the access, unless they came too early.
@@ -54,7 +54,7 @@ impl Follower<'_> {
         self.keep(moment, element, verdict, gaps, missing);
     }
 
-    fn keep(&mut self, moment: &Moment, element: &Element, verdict: Verdict, gaps: Vec<Gap>, missing: Scope) {
+    fn keep(&mut self, moment: &Moment, element: &Element, verdict: Verdict, gaps: Vec<Gap>, missing: SyncScope) {
         self.operations.push(Operation {
             place: moment.place.clone(),
             lane: self.timeline.lane(moment.queue),
@@ -69,21 +69,21 @@ impl Follower<'_> {
     }
 
     /// An operation that would have covered, had it been elsewhere; only in the command buffers of the two accesses.
-    fn note_misplaced(&mut self, moment: &Moment, element: &Element, missing: Scope, gap: Gap) {
+    fn note_misplaced(&mut self, moment: &Moment, element: &Element, missing: SyncScope, gap: Gap) {
         let near = match gap {
             Gap::AfterAccess => &self.timeline.moments[self.pair.at.0],
             _ => &self.timeline.moments[self.pair.prior.0],
         };
         let is_near = same_execution(&moment.place, &near.place) && element.from == From::Here;
         let is_by_name = !self.prior.is_write() || self.is_through_earlier(element) && self.is_through_later(element);
-        let has_both = missing == Scope::default() && is_by_name && self.is_about(element);
+        let has_both = missing == SyncScope::default() && is_by_name && self.is_about(element);
         if is_near && has_both && !element.is_transition {
             self.keep(moment, element, Verdict::Misses, vec![gap], missing);
         }
     }
 
     /// Why the first scope of a dependency does not have the access.
-    fn source_gaps(&self, element: &Element, view: &View, held: Held, missing: &mut Scope) -> Vec<Gap> {
+    fn source_gaps(&self, element: &Element, view: &View, held: Held, missing: &mut SyncScope) -> Vec<Gap> {
         if element.half == Some(Half::Acquire) {
             (missing.src_stages, missing.src_access) = (0, 0);
             return vec![Gap::Acquire];
@@ -122,7 +122,7 @@ impl Follower<'_> {
     }
 
     /// Why the second scope of a dependency does not have the later access.
-    fn destination_gaps(&self, element: &Element, missing: &mut Scope) -> Vec<Gap> {
+    fn destination_gaps(&self, element: &Element, missing: &mut SyncScope) -> Vec<Gap> {
         if element.half == Some(Half::Release) {
             (missing.dst_stages, missing.dst_access) = (0, 0);
             return vec![Gap::Release];
@@ -149,7 +149,7 @@ impl Follower<'_> {
     }
 
     /// The bits with which a dependency would have both accesses in its scopes.
-    fn missing(&self, element: &Element, is_gate: bool) -> Scope {
+    fn missing(&self, element: &Element, is_gate: bool) -> SyncScope {
         let (given, flags) = (element.given, self.flags(self.prior_queue));
         let is_memory = self.prior.is_write();
         let source = Side { stages: given.src_stages, access: given.src_access, reach: element.scope.src };
@@ -163,7 +163,7 @@ impl Follower<'_> {
         } else {
             destination.missing(self.at.usage, is_memory, self.flags(self.at_queue))
         };
-        Scope { src_stages, src_access, dst_stages, dst_access }
+        SyncScope { src_stages, src_access, dst_stages, dst_access }
     }
 
     /// The stage that must come after the earlier access: of a layout transition, the first that it comes after.
@@ -183,7 +183,7 @@ impl Follower<'_> {
         let moment = &self.timeline.moments[self.pair.prior.0];
         for gate in self.merged(&self.prior.second) {
             let Some(usages) = self.seen_behind_transition(&gate) else { continue };
-            let mut missing = Scope { src_stages: 0, src_access: 0, ..self.missing(&gate, false) };
+            let mut missing = SyncScope { src_stages: 0, src_access: 0, ..self.missing(&gate, false) };
             let has_target = self.target.is_in(true, gate.scope.dst, usages);
             let mut gaps = Vec::new();
             if !has_target {
@@ -202,7 +202,7 @@ impl Follower<'_> {
         moment: &Moment,
         signal: usize,
         known: Known,
-        (stages, dst): (u64, Stages),
+        (stages, dst): (u64, StageSet),
         part: BatchPart,
     ) {
         if self.want == Want::Verdict || self.now <= self.pair.prior.0 {
@@ -214,7 +214,7 @@ impl Follower<'_> {
             _ => (PipelineStageFlags2::ALL_COMMANDS.0, None),
         };
         let is_held = known.has(self.prior.is_write());
-        let mut missing = Scope::default();
+        let mut missing = SyncScope::default();
         let mut gaps = Vec::new();
         if !is_held {
             if from.queue != self.prior_queue {
@@ -245,7 +245,7 @@ impl Follower<'_> {
             let gaps = if is_held { Vec::new() } else { vec![Gap::BeforeAccess] };
             let site = Site::Step(moment.submitted.map_or(0, |it| step_of(&self.timeline.moments[it].place)));
             let scope = semaphore_scope(PipelineStageFlags2::HOST.0, PipelineStageFlags2::ALL_COMMANDS.0);
-            self.keep_other(moment, OperationKind::Submit, site, scope, (is_held, gaps, Scope::default()));
+            self.keep_other(moment, OperationKind::Submit, site, scope, (is_held, gaps, SyncScope::default()));
         }
     }
 
@@ -255,7 +255,7 @@ impl Follower<'_> {
         }
         let is_held = learned.has(self.prior.is_write());
         let mut gaps = Vec::new();
-        let mut missing = Scope::default();
+        let mut missing = SyncScope::default();
         if !is_held {
             let is_own = from.iter().any(|it| self.timeline.moments[*it].queue == self.prior_queue);
             gaps.push(if is_own { Gap::SignaledBeforeAccess } else { Gap::SignaledElsewhere });
@@ -263,7 +263,7 @@ impl Follower<'_> {
             if self.prior.is_write() && !learned.host.has(self.at.usage) {
                 gaps.push(Gap::NotVisibleToHost);
                 missing.dst_stages = PipelineStageFlags2::HOST.0;
-                missing.dst_access = TABLES.usages[usize::from(self.at.usage.0)].access;
+                missing.dst_access = SYNC_TABLES.usages[usize::from(self.at.usage.0)].access;
             }
         } else if self.at_submitted.is_none_or(|it| it < self.now) {
             gaps.push(Gap::SubmittedBefore);
@@ -278,8 +278,8 @@ impl Follower<'_> {
         moment: &Moment,
         kind: OperationKind,
         site: Site,
-        scope: Scope,
-        (is_held, gaps, missing): (bool, Vec<Gap>, Scope),
+        scope: SyncScope,
+        (is_held, gaps, missing): (bool, Vec<Gap>, SyncScope),
     ) {
         let verdict = match (is_held, gaps.is_empty()) {
             (true, true) => Verdict::Covers,
@@ -311,9 +311,9 @@ impl Follower<'_> {
                 _ => continue,
             };
             let mut gaps = vec![Gap::NeverWaited];
-            let mut missing = Scope::default();
-            let stages = scope::signal(given, self.flags(moment.queue));
-            if !stages.has(TABLES.stage(self.prior.usage)) {
+            let mut missing = SyncScope::default();
+            let stages = scope::signal_stages(given, self.flags(moment.queue));
+            if !stages.has(SYNC_TABLES.stage(self.prior.usage)) {
                 gaps.insert(0, Gap::SourceStage);
                 missing.src_stages = source_bit(self.prior.usage);
             }
@@ -340,7 +340,7 @@ impl Follower<'_> {
             let Happens::Signals { stages, part } = self.timeline.moments[signal].what else { continue };
             let is_held = self.known.get(&signal).is_some_and(|it| it.has(self.prior.is_write()));
             let mut gaps = Vec::new();
-            let mut missing = Scope::default();
+            let mut missing = SyncScope::default();
             if !is_held && self.timeline.moments[signal].queue != self.prior_queue {
                 gaps.push(Gap::SignaledElsewhere);
             } else if !is_held && signal < self.pair.prior.0 {
@@ -362,47 +362,47 @@ struct Side {
     stages: u64,
     access: u64,
     /// The stages that it reaches, expanded.
-    reach: Stages,
+    reach: StageSet,
 }
 
 impl Side {
     /// The stage and the access that must be added for a usage to be in.
-    fn missing(&self, usage: Usage, is_memory: bool, flags: u32) -> (u64, u64) {
+    fn missing(&self, usage: UsageIndex, is_memory: bool, flags: u32) -> (u64, u64) {
         const EVERYTHING: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
-        let stage = TABLES.stage(usage);
+        let stage = SYNC_TABLES.stage(usage);
         let bit = source_bit(usage);
         if !is_memory || usage == TRANSITION_WRITE || usage == PRESENT {
             return (if self.reach.has(stage) { 0 } else { bit }, 0);
         }
-        let access = TABLES.usages[usize::from(usage.0)].access;
-        let has_stage = scope::usages(self.stages, EVERYTHING, flags).has(usage);
+        let access = SYNC_TABLES.usages[usize::from(usage.0)].access;
+        let has_stage = scope::access_scope(self.stages, EVERYTHING, flags).has(usage);
         let has_access = access_members(self.access) & access != 0;
         (if has_stage { 0 } else { bit }, if has_access { 0 } else { access })
     }
 }
 
 /// The stage of a usage; layout transitions are only in all commands together.
-pub(super) fn source_bit(usage: Usage) -> u64 {
-    match TABLES.stages[usize::from(TABLES.stage(usage).0)].bit {
+pub(super) fn source_bit(usage: UsageIndex) -> u64 {
+    match SYNC_TABLES.stages[usize::from(SYNC_TABLES.stage(usage).0)].bit {
         0 => PipelineStageFlags2::ALL_COMMANDS.0,
         bit => bit,
     }
 }
 
-fn same_execution(left: &Place, right: &Place) -> bool {
-    let (Place::Command(left), Place::Command(right)) = (left, right) else { return false };
+fn same_execution(left: &ProgramLocation, right: &ProgramLocation) -> bool {
+    let (ProgramLocation::Command(left), ProgramLocation::Command(right)) = (left, right) else { return false };
     (left.step, left.batch, left.primary) == (right.step, right.batch, right.primary)
 }
 
-fn same_batch(left: &Place, right: &Place) -> bool {
-    let (Place::Command(left), Place::Command(right)) = (left, right) else { return false };
+fn same_batch(left: &ProgramLocation, right: &ProgramLocation) -> bool {
+    let (ProgramLocation::Command(left), ProgramLocation::Command(right)) = (left, right) else { return false };
     (left.step, left.batch) == (right.step, right.batch)
 }
 
-fn step_of(place: &Place) -> u32 {
+fn step_of(place: &ProgramLocation) -> u32 {
     match place {
-        Place::Step(step) => *step,
-        Place::Command(at) => at.step,
+        ProgramLocation::Step(step) => *step,
+        ProgramLocation::Command(at) => at.step,
     }
 }
 

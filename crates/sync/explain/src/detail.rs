@@ -1,6 +1,6 @@
 //! What accesses are part of beside their command, and how two of them lie to each other: for messages.
 
-use lavascope_sync_ir::{LoadOp, Origin, Place, RenderPassId, StoreOp};
+use lavascope_sync_ir::{LoadOp, Origin, ProgramLocation, RenderPassId, StoreOp};
 
 use super::Site;
 
@@ -50,8 +50,8 @@ pub enum Relation {
 }
 
 /// How an access lies to an earlier one.
-pub fn relation(at: &Place, prior: &Place) -> Relation {
-    let (Place::Command(at), Place::Command(prior)) = (at, prior) else { return Relation::Submitted };
+pub fn relation(at: &ProgramLocation, prior: &ProgramLocation) -> Relation {
+    let (ProgramLocation::Command(at), ProgramLocation::Command(prior)) = (at, prior) else { return Relation::Submitted };
     if (at.step, at.batch, at.primary) != (prior.step, prior.batch, prior.primary) {
         return Relation::Submitted;
     }
@@ -62,17 +62,17 @@ pub fn relation(at: &Place, prior: &Place) -> Relation {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_sync_ir::At;
+    use lavascope_sync_ir::CommandLocation;
 
     use super::*;
 
     #[test]
     fn what_is_known_when_it_is_recorded() {
-        let at = |primary, path: &[u32]| Place::Command(At { step: 0, batch: 0, primary, path: path.to_vec() });
+        let at = |primary, path: &[u32]| ProgramLocation::Command(CommandLocation { step: 0, batch: 0, primary, path: path.to_vec() });
         let cases = [
             (at(0, &[3]), at(0, &[1]), Relation::Recorded),
             (at(0, &[3]), at(1, &[1]), Relation::Submitted),
-            (at(0, &[3]), Place::Step(0), Relation::Submitted),
+            (at(0, &[3]), ProgramLocation::Step(0), Relation::Submitted),
             // Command 3 executes two command buffers.
             (at(0, &[4]), at(0, &[3, 0, 2]), Relation::Recorded),
             (at(0, &[3, 0, 2]), at(0, &[1]), Relation::Executed),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Place as DiagPlace, Severity};
-use lavascope_sync_ir::{CommandBufferId, Findings, Found, HazardKind, Place, Program, ResourceId};
+use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, ProgramLocation, Program, ResourceId};
 
 use super::describe::{describe_operation, operation_name};
 use super::detail::relation;
@@ -24,17 +24,17 @@ pub fn report(program: &Program, names: &dyn Names) -> Vec<Diagnostic> {
 }
 
 /// The same of hazards that were found already.
-pub fn diagnose(program: &Program, found: &[Found], names: &dyn Names) -> Vec<Diagnostic> {
+pub fn diagnose(program: &Program, found: &[Hazard], names: &dyn Names) -> Vec<Diagnostic> {
     let explainer = Explainer::new(program);
     causes(program, found).into_iter().map(|(it, count)| diagnostic(&explainer, found, it, count, names)).collect()
 }
 
 /// The first hazard of each cause, and how often its two commands were executed so: what [`diagnose`] makes a
 /// diagnostic of.
-pub fn causes<'a>(program: &Program, found: &'a [Found]) -> Vec<(&'a Found, u64)> {
+pub fn causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Hazard, u64)> {
     let mut causes: HashMap<Cause, usize> = HashMap::new();
-    let mut firsts: Vec<(&Found, u64)> = Vec::new();
-    let mut executions: HashSet<(HazardKind, &Place, &Place, ResourceId)> = HashSet::new();
+    let mut firsts: Vec<(&Hazard, u64)> = Vec::new();
+    let mut executions: HashSet<(HazardKind, &ProgramLocation, &ProgramLocation, ResourceId)> = HashSet::new();
     for it in found {
         // Several parts of a resource are one hazard.
         let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
@@ -48,15 +48,15 @@ pub fn causes<'a>(program: &Program, found: &'a [Found]) -> Vec<(&'a Found, u64)
 }
 
 type Cause = (HazardKind, Recorded, Recorded, ResourceId);
-type Recorded = Result<(CommandBufferId, u32), Place>;
+type Recorded = Result<(CommandBufferId, u32), ProgramLocation>;
 
 /// The same commands as they were recorded, however often they are executed.
-fn cause(program: &Program, it: &Found) -> Cause {
-    let of = |place: &Place| recorded(program, place).ok_or_else(|| place.clone());
+fn cause(program: &Program, it: &Hazard) -> Cause {
+    let of = |place: &ProgramLocation| recorded(program, place).ok_or_else(|| place.clone());
     (it.kind, of(&it.at), of(&it.prior), it.resource)
 }
 
-fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u64, names: &dyn Names) -> Diagnostic {
+fn diagnostic(explainer: &Explainer<'_>, all: &[Hazard], found: &Hazard, count: u64, names: &dyn Names) -> Diagnostic {
     let program = explainer.timeline.program;
     let explanation = explainer.explain(found);
     let proposal = explainer.propose(found, all);
@@ -95,8 +95,8 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u6
 const STACKS_MAX: usize = 8;
 
 /// The call stacks of the two accesses, and of the operations between them.
-fn stacks(found: &Found, explanation: Option<&Explanation>, names: &dyn Names) -> Vec<CallStack> {
-    let stack = |role: String, place: &Place| Some(CallStack { role, number: names.stack(place)? });
+fn stacks(found: &Hazard, explanation: Option<&Explanation>, names: &dyn Names) -> Vec<CallStack> {
+    let stack = |role: String, place: &ProgramLocation| Some(CallStack { role, number: names.stack(place)? });
     let ends = [("access", &found.at), ("prior access", &found.prior)];
     let mut all: Vec<CallStack> = ends.into_iter().filter_map(|(role, at)| stack(role.to_owned(), at)).collect();
     let operations = explanation.iter().flat_map(|it| &it.operations);
@@ -107,7 +107,7 @@ fn stacks(found: &Found, explanation: Option<&Explanation>, names: &dyn Names) -
 }
 
 /// Where something happens, for people and for those who compare.
-pub(super) fn place(role: &'static str, place: &Place, stage: u64, program: &Program, names: &dyn Names) -> DiagPlace {
+pub(super) fn place(role: &'static str, place: &ProgramLocation, stage: u64, program: &Program, names: &dyn Names) -> DiagPlace {
     let text = names.source(place).map_or_else(|| names.place(place), |it| format!("{}: {it}", names.place(place)));
     let cause = recorded(program, place).map_or_else(|| names.place(place), |(b, c)| names.recorded(b, c));
     DiagPlace { path: names.path(place, stage), labels: names.labels(place), ..DiagPlace::new(role, text, cause) }
@@ -126,7 +126,7 @@ fn fixes(proposal: &Proposal, names: &dyn Names) -> Vec<Fix> {
 }
 
 /// What the two commands conflict on.
-fn parts(found: &Found, all: &[Found], names: &dyn Names) -> String {
+fn parts(found: &Hazard, all: &[Hazard], names: &dyn Names) -> String {
     let same = all.iter().filter(|it| {
         (it.kind, &it.at, &it.prior, it.resource) == (found.kind, &found.at, &found.prior, found.resource)
     });

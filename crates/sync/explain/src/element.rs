@@ -1,14 +1,14 @@
 //! The dependencies of barriers and event waits, one by one, each with the place where it can be changed.
 
 use lavascope_sync_ir::{
-    Barrier, CommandBufferId, Dependency, EventId, Ownership, Place, Region, ResourceId, Scope, SetEvent, WaitEvents,
-    What,
+    Barrier, CommandBufferId, Dependency, EventId, QueueFamilyTransfer, ProgramLocation, Region, ResourceId, SyncScope, SetEvent, WaitEvents,
+    DependencyTarget,
 };
 
 use super::timeline::{Builder, Happens};
 use super::{OperationKind, Site};
-use lavascope_engine::scope::Expanded;
-use lavascope_engine::usage::{Stages, Usages};
+use lavascope_engine::scope::ExpandedScope;
+use lavascope_engine::usage::{StageSet, UsageSet};
 
 /// One dependency, as it is executed.
 #[derive(Clone)]
@@ -16,8 +16,8 @@ pub(super) struct Element {
     pub(super) kind: OperationKind,
     pub(super) site: Site,
     /// As the application gave it.
-    pub(super) given: Scope,
-    pub(super) scope: Expanded,
+    pub(super) given: SyncScope,
+    pub(super) scope: ExpandedScope,
     pub(super) about: Option<About>,
     /// Whether it accesses the resource itself: layout transitions, and halves of ownership transfers.
     pub(super) is_transition: bool,
@@ -68,10 +68,10 @@ pub(super) fn elements_of(
     let site = |element| Site::Barrier { buffer, command, element };
     let maker = Maker { kind: OperationKind::Barrier, flags: builder.flags(), family: builder.family() };
     match barrier {
-        Barrier::One { src_stages, dst_stages, dependencies } => {
+        Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
             maker.united(dependencies, (*src_stages, *dst_stages), site)
         }
-        Barrier::Two { dependencies } => maker.separate(dependencies, site),
+        Barrier::Sync2 { dependencies } => maker.separate(dependencies, site),
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn moments_of_wait(
         let what = set.and_then(|it| builder.moments.get(it)).map(|it| &it.what);
         let (set_stages, given, recorded) = match what {
             Some(Happens::SetsEvent { stages, given, recorded }) => (*stages, *given, *recorded),
-            _ => (Stages::default(), 0, None),
+            _ => (StageSet::default(), 0, None),
         };
         let site = |element| Site::Event { set: recorded, buffer, command, event: index as u32, element };
         let elements = match stages {
@@ -104,12 +104,12 @@ pub(super) fn moments_of_wait(
         }));
     };
     match wait {
-        WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
+        WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies } => {
             for (index, event) in events.iter().enumerate() {
                 add(index, *event, dependencies, Some((*src_stages, *dst_stages)));
             }
         }
-        WaitEvents::Two { events } => {
+        WaitEvents::Sync2 { events } => {
             for (index, (event, dependencies)) in events.iter().enumerate() {
                 add(index, *event, dependencies, None);
             }
@@ -121,8 +121,8 @@ pub(super) fn moments_of_wait(
 /// What a command that sets an event sets, and after which stages.
 pub(super) fn set_stages(set: &SetEvent) -> (EventId, u64) {
     match set {
-        SetEvent::One { event, stages } => (*event, *stages),
-        SetEvent::Two { event, dependencies } => {
+        SetEvent::Sync1 { event, stages } => (*event, *stages),
+        SetEvent::Sync2 { event, dependencies } => {
             (*event, dependencies.iter().fold(0, |all, it| all | it.scope.src_stages))
         }
     }
@@ -149,17 +149,17 @@ impl Maker {
         (src_stages, dst_stages): (u64, u64),
         site: impl Fn(Option<u32>) -> Site,
     ) -> Vec<Element> {
-        let is_global = |it: &Dependency| matches!(it.what, What::Memory);
-        let mut global = Scope { src_stages, dst_stages, ..Scope::default() };
+        let is_global = |it: &Dependency| matches!(it.target, DependencyTarget::Global);
+        let mut global = SyncScope { src_stages, dst_stages, ..SyncScope::default() };
         for it in dependencies.iter().filter(|it| is_global(it)) {
             global.src_access |= it.scope.src_access;
             global.dst_access |= it.scope.dst_access;
         }
-        let whole = Dependency { scope: global, what: What::Memory };
+        let whole = Dependency { scope: global, target: DependencyTarget::Global };
         let mut found = vec![self.element(&whole, site(None), global, true)];
         let everywhere = found[0].scope;
         for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
-            let given = Scope {
+            let given = SyncScope {
                 src_access: it.scope.src_access | global.src_access,
                 dst_access: it.scope.dst_access | global.dst_access,
                 ..global
@@ -171,20 +171,20 @@ impl Maker {
             found.push(element);
         }
         for it in &mut found {
-            (it.scope.src_everywhere, it.scope.dst_everywhere) = (everywhere.src_usages, everywhere.dst_usages);
+            (it.scope.src_global_usages, it.scope.dst_global_usages) = (everywhere.src_usages, everywhere.dst_usages);
         }
         found
     }
 
-    fn element(&self, it: &Dependency, site: Site, given: Scope, is_united: bool) -> Element {
+    fn element(&self, it: &Dependency, site: Site, given: SyncScope, is_united: bool) -> Element {
         let about =
             |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
-        let mut scope = Expanded::new(given, self.flags);
-        let (about, is_transition, half) = match &it.what {
-            What::Memory => (None, false, None),
-            What::Resource { resource, region } => (about(resource, region), false, None),
-            What::Transition { resource, region } => (about(resource, region), true, None),
-            What::Ownership { resource, region, ownership } => {
+        let mut scope = ExpandedScope::new(given, self.flags);
+        let (about, is_transition, half) = match &it.target {
+            DependencyTarget::Global => (None, false, None),
+            DependencyTarget::Resource { resource, region } => (about(resource, region), false, None),
+            DependencyTarget::Transition { resource, region } => (about(resource, region), true, None),
+            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
                 let half = self.half(*ownership);
                 limit_to_half(half, &mut scope, is_united);
                 (about(resource, region), half.is_some() || ownership.is_transition, half)
@@ -193,7 +193,7 @@ impl Maker {
         Element { kind: self.kind, site, given, scope, about, is_transition, half, is_united, from: From::Here }
     }
 
-    fn half(&self, ownership: Ownership) -> Option<Half> {
+    fn half(&self, ownership: QueueFamilyTransfer) -> Option<Half> {
         match ownership {
             it if it.src_family == it.dst_family => None,
             it if it.src_family == self.family => Some(Half::Release),
@@ -204,20 +204,20 @@ impl Maker {
 }
 
 /// The other half is another queue's. In version 1 that is so of memory only.
-fn limit_to_half(half: Option<Half>, scope: &mut Expanded, is_united: bool) {
+fn limit_to_half(half: Option<Half>, scope: &mut ExpandedScope, is_united: bool) {
     let stages = if is_united { u64::MAX } else { 0 };
     match half {
-        Some(Half::Release) => (scope.dst_usages, scope.dst.0) = (Usages::default(), scope.dst.0 & stages),
-        Some(Half::Acquire) => (scope.src_usages, scope.src.0) = (Usages::default(), scope.src.0 & stages),
+        Some(Half::Release) => (scope.dst_usages, scope.dst.0) = (UsageSet::default(), scope.dst.0 & stages),
+        Some(Half::Acquire) => (scope.src_usages, scope.src.0) = (UsageSet::default(), scope.src.0 & stages),
         None => {}
     }
 }
 
 /// Where in the recorded program a place is: the command buffer and the command in it.
-pub(super) fn recorded(program: &lavascope_sync_ir::Program, place: &Place) -> Option<(CommandBufferId, u32)> {
-    use lavascope_sync_ir::{Command, Step};
-    let Place::Command(at) = place else { return None };
-    let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+pub(super) fn recorded(program: &lavascope_sync_ir::Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
+    use lavascope_sync_ir::{Command, HostStep};
+    let ProgramLocation::Command(at) = place else { return None };
+    let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
     let mut buffer = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
     let (last, way) = at.path.split_last()?;
     for step in way.chunks_exact(2) {

@@ -8,7 +8,7 @@ use lavascope_abi::{
     PipelineStageFlags2 as S, RESOLVE_MODE_FLAG_BITS_ENUM,
 };
 use lavascope_diag::Fact;
-use lavascope_sync_ir::{LoadOp, Part, Place, Region, Step, StoreOp};
+use lavascope_sync_ir::{LoadOp, OriginKind, ProgramLocation, Region, HostStep, StoreOp};
 
 use super::message::{Told, carried, carried_stages, is_of_shader, is_traced};
 use super::words::{access_names, enum_name, mask_names, stage_names};
@@ -43,7 +43,7 @@ pub(super) fn facts(told: &Told<'_>) -> Vec<Fact> {
     match (told.relation, &found.at) {
         (Relation::Submitted, _) => submission(told, &mut all),
         // The place in `pCommandBuffers` of whoever executes it.
-        (Relation::Executed, Place::Command(at)) => {
+        (Relation::Executed, ProgramLocation::Command(at)) => {
             let place = at.path.len().checked_sub(2).and_then(|it| at.path.get(it));
             all.add_some("command_buffer_index", place.map(u32::to_string));
         }
@@ -76,15 +76,15 @@ fn details(told: &Told<'_>, message_type: &str, all: &mut List) {
     }
     let at = &told.it.at;
     match at.detail {
-        Detail::Command(origin) => match origin.part() {
-            Part::Region(index) => all.add("region_index", index.to_string()),
-            Part::Descriptor(it) => {
+        Detail::Command(origin) => match origin.kind() {
+            OriginKind::Region(index) => all.add("region_index", index.to_string()),
+            OriginKind::Descriptor(it) => {
                 all.add("descriptor_type", enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty));
                 all.add("descriptor_binding", it.binding.to_string());
                 all.add("descriptor_array_element", it.element.to_string());
                 all.add_some("image_layout", it.layout.map(|it| enum_name(&IMAGE_LAYOUT_ENUM, it)));
             }
-            Part::Command | Part::AccelerationStructure | Part::Address(_) => {}
+            OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
         },
         Detail::Load(op) => all.add("load_op", load_op(op)),
         Detail::Store(op) => all.add("store_op", store_op(op)),
@@ -105,14 +105,14 @@ fn details(told: &Told<'_>, message_type: &str, all: &mut List) {
 /// Where the two were submitted: the earlier one, as the Khronos layer has it, and the place of the command buffer.
 fn submission(told: &Told<'_>, all: &mut List) {
     let (at, prior) = (&told.found.at, &told.found.prior);
-    if let Place::Command(prior) = prior {
+    if let ProgramLocation::Command(prior) = prior {
         all.add("submit_index", told.names.submit_index(prior.step).to_string());
         all.add("batch_index", prior.batch.to_string());
     }
     match at {
-        Place::Command(at) => all.add("command_buffer_index", at.primary.to_string()),
-        Place::Step(step) => {
-            if let Some(Step::Present { images, .. }) = told.program.steps.get(*step as usize) {
+        ProgramLocation::Command(at) => all.add("command_buffer_index", at.primary.to_string()),
+        ProgramLocation::Step(step) => {
+            if let Some(HostStep::Present { images, .. }) = told.program.steps.get(*step as usize) {
                 let index = images.iter().position(|it| *it == told.found.resource);
                 all.add_some("swapchain_index", index.map(|it| it.to_string()));
             }
@@ -179,14 +179,14 @@ fn type_of_command(at: &AccessFacts, function: &str) -> &'static str {
         | A::FRAGMENT_SHADING_RATE_ATTACHMENT_READ_KHR.0
         | A::FRAGMENT_DENSITY_MAP_READ_EXT.0;
     let part = match at.detail {
-        Detail::Command(origin) => origin.part(),
-        _ => Part::Command,
+        Detail::Command(origin) => origin.kind(),
+        _ => OriginKind::Command,
     };
     let is_image = is_image(at);
     match part {
         _ if at.stage & VIDEO != 0 => "VideoError",
-        Part::Descriptor(it) if is_structure(it.ty) => "AccelerationStructureDescriptorError",
-        Part::AccelerationStructure => "AccelerationStructureError",
+        OriginKind::Descriptor(it) if is_structure(it.ty) => "AccelerationStructureDescriptorError",
+        OriginKind::AccelerationStructure => "AccelerationStructureError",
         _ if is_traced(at) => "AccelerationStructureDescriptorError",
         _ if is_of_shader(at) && is_image => "ImageDescriptorError",
         _ if is_of_shader(at) => "BufferDescriptorError",

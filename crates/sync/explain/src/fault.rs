@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lavascope_diag::{Diagnostic, Fact, Fix, Severity};
-use lavascope_sync_ir::{Fault, FaultKind, Place, Program, ResourceKind};
+use lavascope_sync_ir::{UndefinedContents, UndefinedContentsKind, ProgramLocation, Program, ResourceKind};
 
 use super::Names;
 use super::diagnose::place;
@@ -11,14 +11,14 @@ use super::element::recorded;
 use super::message::parts_text;
 
 /// Faults that were found, those with the same cause once, with their number.
-pub fn diagnose_faults(program: &Program, found: &[Fault], names: &dyn Names) -> Vec<Diagnostic> {
+pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &dyn Names) -> Vec<Diagnostic> {
     fault_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, found, it, count, names)).collect()
 }
 
 /// The first fault of each cause, and how often its command was executed so: what [`diagnose_faults`] makes a diagnostic
 /// of.
-pub fn fault_causes<'a>(program: &Program, found: &'a [Fault]) -> Vec<(&'a Fault, u64)> {
-    let mut firsts: Vec<(&Fault, u64)> = Vec::new();
+pub fn fault_causes<'a>(program: &Program, found: &'a [UndefinedContents]) -> Vec<(&'a UndefinedContents, u64)> {
+    let mut firsts: Vec<(&UndefinedContents, u64)> = Vec::new();
     let mut executions = HashSet::new();
     for it in found {
         // Several parts of a resource are one fault.
@@ -32,31 +32,31 @@ pub fn fault_causes<'a>(program: &Program, found: &'a [Fault]) -> Vec<(&'a Fault
 }
 
 /// The Khronos layer's name where it reports the same.
-pub const fn fault_code(kind: FaultKind, is_image: bool) -> &'static str {
+pub const fn fault_code(kind: UndefinedContentsKind, is_image: bool) -> &'static str {
     match kind {
-        FaultKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
-        FaultKind::AcquireWithoutRelease => "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004",
-        FaultKind::ReadWithoutAcquire => "SYNC-CONTENTS-READ-WITHOUT-ACQUIRE",
-        FaultKind::ReadWithoutTransfer => "SYNC-CONTENTS-READ-WITHOUT-TRANSFER",
-        FaultKind::WriteToPreserved => "SYNC-CONTENTS-WRITE-TO-PRESERVED",
-        FaultKind::ReadNotPreserved => "SYNC-CONTENTS-READ-NOT-PRESERVED",
+        UndefinedContentsKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
+        UndefinedContentsKind::AcquireWithoutRelease => "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004",
+        UndefinedContentsKind::ReadWithoutAcquire => "SYNC-CONTENTS-READ-WITHOUT-ACQUIRE",
+        UndefinedContentsKind::ReadWithoutTransfer => "SYNC-CONTENTS-READ-WITHOUT-TRANSFER",
+        UndefinedContentsKind::WriteToPreserved => "SYNC-CONTENTS-WRITE-TO-PRESERVED",
+        UndefinedContentsKind::ReadNotPreserved => "SYNC-CONTENTS-READ-NOT-PRESERVED",
     }
 }
 
 /// The same commands as they were recorded, however often they are executed.
-fn is_same(program: &Program, one: &Fault, other: &Fault) -> bool {
-    let of = |place: &Place| recorded(program, place).ok_or_else(|| place.clone());
-    let key = |it: &Fault| (it.kind, it.resource, of(&it.at), it.prior.as_ref().map(of));
+fn is_same(program: &Program, one: &UndefinedContents, other: &UndefinedContents) -> bool {
+    let of = |place: &ProgramLocation| recorded(program, place).ok_or_else(|| place.clone());
+    let key = |it: &UndefinedContents| (it.kind, it.resource, of(&it.at), it.prior.as_ref().map(of));
     key(one) == key(other)
 }
 
-fn diagnostic(program: &Program, all: &[Fault], fault: &Fault, count: u64, names: &dyn Names) -> Diagnostic {
+fn diagnostic(program: &Program, all: &[UndefinedContents], fault: &UndefinedContents, count: u64, names: &dyn Names) -> Diagnostic {
     let kind = program.resources.get(fault.resource.0 as usize).map(|it| &it.kind);
     let is_image = matches!(kind, Some(ResourceKind::Image(_)));
     let mut places = vec![place("access", &fault.at, 0, program, names)];
     places.extend(fault.prior.as_ref().map(|it| place("cause", it, 0, program, names)));
     let mut facts = vec![Fact { key: "fault_type", value: fault.kind.short().to_owned() }];
-    if let Place::Command(at) = &fault.at {
+    if let ProgramLocation::Command(at) = &fault.at {
         facts.push(Fact { key: "submit_index", value: names.submit_index(at.step).to_string() });
         facts.push(Fact { key: "batch_index", value: at.batch.to_string() });
         facts.push(Fact { key: "command_buffer_index", value: at.primary.to_string() });
@@ -74,67 +74,67 @@ fn diagnostic(program: &Program, all: &[Fault], fault: &Fault, count: u64, names
 }
 
 /// Undefined contents may be read, if they do not matter.
-fn severity(kind: FaultKind) -> Severity {
+fn severity(kind: UndefinedContentsKind) -> Severity {
     match kind {
-        FaultKind::AcquireWithoutRelease | FaultKind::WriteToPreserved => Severity::Error,
-        FaultKind::ReadWithoutAcquire | FaultKind::ReadWithoutTransfer | FaultKind::ReadNotPreserved => {
+        UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::WriteToPreserved => Severity::Error,
+        UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer | UndefinedContentsKind::ReadNotPreserved => {
             Severity::Warning
         }
     }
 }
 
-fn message(fault: &Fault, all: &[Fault], names: &dyn Names) -> String {
-    let key = |it: &Fault| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn Names) -> String {
+    let key = |it: &UndefinedContents| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
     let same = all.iter().filter(|it| key(it) == key(fault)).map(|it| &it.region);
     let resource = parts_text(fault.resource, same, names);
     let function = names.function(&fault.at, 0);
     let prior = fault.prior.as_ref().map_or(String::new(), |it| names.place(it));
     let what = match fault.kind {
-        FaultKind::AcquireWithoutRelease => {
+        UndefinedContentsKind::AcquireWithoutRelease => {
             format!("acquires {resource} for its queue family, but no release that matches was executed before.")
         }
-        FaultKind::ReadWithoutAcquire => {
+        UndefinedContentsKind::ReadWithoutAcquire => {
             format!("reads {resource}, which {prior} released to another queue family, and nobody has acquired.")
         }
-        FaultKind::ReadWithoutTransfer => {
+        UndefinedContentsKind::ReadWithoutTransfer => {
             format!("reads {resource}, which another queue family owns since {prior}: its contents are undefined.")
         }
-        FaultKind::WriteToPreserved => {
+        UndefinedContentsKind::WriteToPreserved => {
             format!("writes to {resource}, which the subpass that began with {prior} preserves.")
         }
-        FaultKind::ReadNotPreserved => {
+        UndefinedContentsKind::ReadNotPreserved => {
             format!("reads {resource}, whose contents are undefined since the subpass that began with {prior}.")
         }
     };
     format!("{function}() {what}")
 }
 
-fn why(kind: FaultKind) -> &'static str {
+fn why(kind: UndefinedContentsKind) -> &'static str {
     match kind {
-        FaultKind::AcquireWithoutRelease => {
+        UndefinedContentsKind::AcquireWithoutRelease => {
             "a transfer takes a release on a queue of the source family and then an acquire, with equal families, \
              ranges and layouts"
         }
-        FaultKind::ReadWithoutAcquire => "between the two halves of a transfer no family owns the resource",
-        FaultKind::ReadWithoutTransfer => {
+        UndefinedContentsKind::ReadWithoutAcquire => "between the two halves of a transfer no family owns the resource",
+        UndefinedContentsKind::ReadWithoutTransfer => {
             "the resource has VK_SHARING_MODE_EXCLUSIVE: semaphores order the accesses, but only a transfer carries \
              the contents to another family"
         }
-        FaultKind::WriteToPreserved => "what a subpass preserves it must leave as it is inside the render area",
-        FaultKind::ReadNotPreserved => {
+        UndefinedContentsKind::WriteToPreserved => "what a subpass preserves it must leave as it is inside the render area",
+        UndefinedContentsKind::ReadNotPreserved => {
             "an attachment that a subpass neither uses nor preserves is undefined for the subpasses that depend on it"
         }
     }
 }
 
-fn mend(kind: FaultKind) -> &'static str {
+fn mend(kind: UndefinedContentsKind) -> &'static str {
     match kind {
-        FaultKind::AcquireWithoutRelease => "record the matching release where the resource was last used",
-        FaultKind::ReadWithoutAcquire => "record the acquire before the read",
-        FaultKind::ReadWithoutTransfer => {
+        UndefinedContentsKind::AcquireWithoutRelease => "record the matching release where the resource was last used",
+        UndefinedContentsKind::ReadWithoutAcquire => "record the acquire before the read",
+        UndefinedContentsKind::ReadWithoutTransfer => {
             "record a release and an acquire, or create the resource with VK_SHARING_MODE_CONCURRENT"
         }
-        FaultKind::WriteToPreserved => "use the attachment in the subpass instead of preserving it",
-        FaultKind::ReadNotPreserved => "add the attachment to pPreserveAttachments of that subpass",
+        UndefinedContentsKind::WriteToPreserved => "use the attachment in the subpass instead of preserving it",
+        UndefinedContentsKind::ReadNotPreserved => "add the attachment to pPreserveAttachments of that subpass",
     }
 }

@@ -12,7 +12,7 @@ use super::timeline::{Completion, Happens, Moment, Resumption, Timeline, Used};
 use super::{Operation, Role};
 use lavascope_engine::order;
 use lavascope_engine::scope;
-use lavascope_engine::usage::{Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usages};
+use lavascope_engine::usage::{StageSet, SYNC_TABLES, TRANSITION, TRANSITION_WRITE, UsageSet};
 
 /// What a dependency is to the two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,21 +78,21 @@ pub(super) fn follow(timeline: &Timeline<'_>, pair: &Pair, want: Want) -> Follow
 
 /// What the later access needs to be in.
 pub(super) struct Target {
-    pub(super) stages: Stages,
+    pub(super) stages: StageSet,
     /// None: being available is enough.
-    pub(super) usages: Option<Usages>,
+    pub(super) usages: Option<UsageSet>,
 }
 
 impl Target {
     fn new(at: &Used) -> Target {
         if at.role == Role::Transition {
-            let stages = at.gates.iter().fold(Stages::default(), |all, it| all.union(it.scope.src));
+            let stages = at.gates.iter().fold(StageSet::default(), |all, it| all.union(it.scope.src));
             return Target { stages, usages: None };
         }
-        Target { stages: only(TABLES.stage(at.usage)), usages: Some(only_usage(at.usage)) }
+        Target { stages: only(SYNC_TABLES.stage(at.usage)), usages: Some(only_usage(at.usage)) }
     }
 
-    pub(super) fn is_in(&self, is_write: bool, stages: Stages, usages: Usages) -> bool {
+    pub(super) fn is_in(&self, is_write: bool, stages: StageSet, usages: UsageSet) -> bool {
         match self.usages.filter(|_| is_write) {
             Some(own) => own.iter().all(|it| usages.has(it)),
             None => self.stages.0 & stages.0 != 0,
@@ -121,7 +121,7 @@ pub(super) struct Follower<'t> {
     /// What all signals of a queue so far have handed on.
     signaled: Vec<Known>,
     /// By queue: to which accesses of the host it is visible, as waits brought it to some stages.
-    received: Vec<Vec<(Stages, Usages)>>,
+    received: Vec<Vec<(StageSet, UsageSet)>>,
     pub(super) host: Known,
     submits: HashMap<usize, Known>,
     /// What the presentation of an image came after.
@@ -218,11 +218,11 @@ impl<'t> Follower<'t> {
             Happens::BatchBegins => self.begin_batch(moment),
             Happens::Waits { signal, stages, part } => self.wait(moment, *signal, *stages, *part),
             Happens::Signals { stages, .. } => {
-                let stages = scope::signal(*stages, self.flags(moment.queue));
+                let stages = scope::signal_stages(*stages, self.flags(moment.queue));
                 self.signal(moment, stages);
             }
             Happens::Completes(completion) => {
-                let mut known = self.signal_of(queue, scope::EVERYTHING.stages);
+                let mut known = self.signal_of(queue, scope::COMMON_SETS.stages);
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
                 if *completion == Completion::Fence {
@@ -234,7 +234,7 @@ impl<'t> Follower<'t> {
             Happens::Binds { signals, is_signaling } => self.bind_sparse(moment, signals, *is_signaling),
             Happens::Destroys(resource) => {
                 let piece = &self.pair.piece;
-                let gone = self.timeline.addresses(self.now).alone(*resource);
+                let gone = self.timeline.addresses(self.now).unshared_ranges(*resource);
                 let has_it = gone.iter().any(|it| it.start <= piece.start && piece.end <= it.end);
                 self.is_forgotten |= has_it && self.pair.prior.0 < self.now;
             }
@@ -263,7 +263,7 @@ impl<'t> Follower<'t> {
         if queue == self.timeline.host() {
             self.host.join(Known { happened: true, available: true, ..Known::default() });
             let host = self.host;
-            self.marks[usize::from(queue)].wait(host, scope::EVERYTHING.host);
+            self.marks[usize::from(queue)].wait(host, scope::COMMON_SETS.host);
         }
     }
 
@@ -326,7 +326,7 @@ impl<'t> Follower<'t> {
     }
 
     pub(super) fn held(&self, element: &Element, view: &View) -> Held {
-        let stage = TABLES.stage(self.prior.usage);
+        let stage = SYNC_TABLES.stage(self.prior.usage);
         let is_direct = self.is_direct(view) && element.scope.src.has(stage);
         if !self.prior.is_write() {
             let is_chained = view.marks.happened.0 & element.scope.src.0 != 0;
@@ -335,7 +335,7 @@ impl<'t> Follower<'t> {
         // What a layout transition wrote is available by itself.
         let is_chained =
             view.marks.available.0 & element.scope.src.0 != 0 || is_direct && self.prior.usage == TRANSITION_WRITE;
-        let is_everywhere = is_direct && element.scope.src_everywhere.has(self.prior.usage);
+        let is_everywhere = is_direct && element.scope.src_global_usages.has(self.prior.usage);
         let is_direct = is_direct && element.scope.src_usages.has(self.prior.usage);
         let is_held = self.is_about(element) && (is_direct || is_chained);
         Held { is_held, is_chained, is_by_alias: self.pair.is_alias && (is_chained || is_everywhere) }
@@ -444,7 +444,7 @@ impl<'t> Follower<'t> {
     fn begin_batch(&mut self, moment: &Moment) {
         let Some(known) = moment.submitted.and_then(|it| self.submits.get(&it)).copied() else { return };
         // What the host knows is visible to the device, not to the host: that takes a barrier.
-        let device = scope::EVERYTHING.device;
+        let device = scope::COMMON_SETS.device;
         self.marks[usize::from(moment.queue)].wait(known, device);
         self.note_submit(moment, known);
     }
@@ -453,7 +453,7 @@ impl<'t> Follower<'t> {
         let Some(signal) = signal else { return };
         self.waited.insert(signal);
         let known = self.known.get(&signal).copied().unwrap_or_default();
-        let dst = scope::destination(stages, self.flags(moment.queue));
+        let dst = scope::destination_stages(stages, self.flags(moment.queue));
         self.note_wait(moment, signal, known, (stages, dst), part);
         let marks = &mut self.marks[usize::from(moment.queue)];
         marks.wait(known, dst);
@@ -462,19 +462,19 @@ impl<'t> Follower<'t> {
     }
 
     /// What a signal after some stages knows: what they did themselves, and what was ordered before them.
-    fn signal_of(&self, queue: usize, stages: Stages) -> Known {
+    fn signal_of(&self, queue: usize, stages: StageSet) -> Known {
         let mut known = self.marks_with_passed(queue).signal(stages);
         for (_, host) in self.received[queue].iter().filter(|it| it.0.0 & stages.0 != 0) {
             known.host = known.host.union(*host);
         }
         let is_own = queue == usize::from(self.prior_queue) && self.pair.prior.0 < self.now;
-        if is_own && stages.has(TABLES.stage(self.prior.usage)) {
+        if is_own && stages.has(SYNC_TABLES.stage(self.prior.usage)) {
             (known.happened, known.available) = (true, true);
         }
         known
     }
 
-    fn signal(&mut self, moment: &Moment, stages: Stages) {
+    fn signal(&mut self, moment: &Moment, stages: StageSet) {
         let queue = usize::from(moment.queue);
         let mut known = self.signal_of(queue, stages);
         self.signaled[queue].join(known);
@@ -505,10 +505,10 @@ impl<'t> Follower<'t> {
         self.host.join(learned);
         let marks = &mut self.marks[usize::from(self.timeline.host())];
         if learned.happened {
-            marks.happened = marks.happened.union(scope::EVERYTHING.host);
+            marks.happened = marks.happened.union(scope::COMMON_SETS.host);
         }
         if learned.available {
-            marks.available = marks.available.union(scope::EVERYTHING.host);
+            marks.available = marks.available.union(scope::COMMON_SETS.host);
         }
         marks.visible = marks.visible.union(learned.host);
     }

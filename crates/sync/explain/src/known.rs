@@ -1,25 +1,25 @@
 //! What is known of the followed access: at a point of a queue, and by one who waited.
 
-use lavascope_engine::Keys;
+use lavascope_engine::KeySet;
 use lavascope_engine::scope;
-use lavascope_engine::usage::{Stage, Stages, Usage, Usages};
+use lavascope_engine::usage::{StageIndex, StageSet, UsageIndex, UsageSet};
 
 /// At a point of a queue's timeline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// It happens before these stages.
-    pub(super) happened: Stages,
+    pub(super) happened: StageSet,
     /// It is available, and its chain of dependencies reaches these stages.
-    pub(super) available: Stages,
+    pub(super) available: StageSet,
     /// It is visible to these usages.
-    pub(super) visible: Usages,
+    pub(super) visible: UsageSet,
 }
 
 impl Marks {
     /// What a signal or the end of a batch hands on to whoever waits for it.
-    pub(super) fn signal(&self, stages: Stages) -> Known {
+    pub(super) fn signal(&self, stages: StageSet) -> Known {
         let host =
-            if stages.0 & scope::EVERYTHING.host.0 != 0 { scope::EVERYTHING.host_usages } else { Usages::default() };
+            if stages.0 & scope::COMMON_SETS.host.0 != 0 { scope::COMMON_SETS.host_usages } else { UsageSet::default() };
         Known {
             happened: self.happened.0 & stages.0 != 0,
             available: self.available.0 & stages.0 != 0,
@@ -28,7 +28,7 @@ impl Marks {
     }
 
     /// What waiting for something gives to the stages that wait.
-    pub(super) fn wait(&mut self, known: Known, stages: Stages) {
+    pub(super) fn wait(&mut self, known: Known, stages: StageSet) {
         if known.happened {
             self.happened = self.happened.union(stages);
         }
@@ -45,7 +45,7 @@ pub(super) struct Known {
     pub(super) happened: bool,
     pub(super) available: bool,
     /// To which accesses of the host it is visible: the host looks at memory itself.
-    pub(super) host: Usages,
+    pub(super) host: UsageSet,
 }
 
 impl Known {
@@ -57,7 +57,7 @@ impl Known {
 
     /// Without what is visible to the host.
     pub(super) fn on_device(self) -> Known {
-        Known { host: Usages::default(), ..self }
+        Known { host: UsageSet::default(), ..self }
     }
 
     pub(super) fn has(self, is_write: bool) -> bool {
@@ -66,15 +66,15 @@ impl Known {
 }
 
 /// A set of one stage.
-pub(super) fn only(stage: Stage) -> Stages {
-    let mut stages = Stages::default();
+pub(super) fn only(stage: StageIndex) -> StageSet {
+    let mut stages = StageSet::default();
     stages.add(stage);
     stages
 }
 
 /// A set of one usage.
-pub(super) fn only_usage(usage: Usage) -> Usages {
-    let mut usages = Usages::default();
+pub(super) fn only_usage(usage: UsageIndex) -> UsageSet {
+    let mut usages = UsageSet::default();
     usages.add(usage);
     usages
 }

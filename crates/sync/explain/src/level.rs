@@ -1,10 +1,10 @@
 //! How sure it is that a hazard happens: shaders decide some things only when they run.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_sync_ir::{Access, Certainty, Command, Found, HazardKind, Place, Program, Region, Step};
+use lavascope_sync_ir::{Access, Certainty, Command, Hazard, HazardKind, ProgramLocation, Program, Region, HostStep};
 
 use super::element::recorded;
-use lavascope_engine::usage::TABLES;
+use lavascope_engine::usage::SYNC_TABLES;
 
 /// How sure a hazard is. The surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ impl Level {
 }
 
 /// How sure a hazard is, from what was recorded.
-pub fn level(program: &Program, found: &Found) -> Level {
+pub fn level(program: &Program, found: &Hazard) -> Level {
     let later = candidates(program, &found.at, found, is_write(found.kind));
     let earlier = candidates(program, &found.prior, found, is_prior_write(found.kind));
     let (Some(later), Some(earlier)) = (later, earlier) else { return Level::Certain };
@@ -36,13 +36,13 @@ pub fn level(program: &Program, found: &Found) -> Level {
 }
 
 /// The same, from all accesses of the later command and of the earlier one.
-pub fn level_between(found: &Found, later: &[Access], earlier: &[Access]) -> Level {
+pub fn level_between(found: &Hazard, later: &[Access], earlier: &[Access]) -> Level {
     let later = of_kind(later, found, is_write(found.kind));
     of_pairs(found, &later, &of_kind(earlier, found, is_prior_write(found.kind)))
 }
 
 /// The surest of the pairs that meet where the hazard is.
-fn of_pairs(found: &Found, later: &[Access], earlier: &[Access]) -> Level {
+fn of_pairs(found: &Hazard, later: &[Access], earlier: &[Access]) -> Level {
     let both_write = is_write(found.kind) && is_prior_write(found.kind);
     let meets = |it: &Access| it.resource != found.resource || overlaps(&it.region, &found.region);
     let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| (at, prior)));
@@ -80,7 +80,7 @@ fn level_of(at: &Access, prior: &Access, both_write: bool) -> Level {
     let unsure = if both_write { Level::Possible } else { Level::Likely };
     match (at.certainty, prior.certainty) {
         (Certainty::Certain, Certainty::Certain) => Level::Certain,
-        (Certainty::Picked, _) | (_, Certainty::Picked) => Level::Possible,
+        (Certainty::OneOfArray, _) | (_, Certainty::OneOfArray) => Level::Possible,
         (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => Level::Certain,
         (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => Level::Certain,
         _ => unsure,
@@ -119,9 +119,9 @@ fn contains(whole: &Region, part: &Region) -> bool {
 }
 
 /// The accesses of a command, or of the host, that a hazard may be about. None where it is something else than an action.
-fn candidates(program: &Program, place: &Place, found: &Found, is_write: bool) -> Option<Vec<Access>> {
-    if let Place::Step(step) = place
-        && let Some(Step::HostAccess { resource, region, certainty, .. }) = program.steps.get(*step as usize)
+fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_write: bool) -> Option<Vec<Access>> {
+    if let ProgramLocation::Step(step) = place
+        && let Some(HostStep::HostAccess { resource, region, certainty, .. }) = program.steps.get(*step as usize)
     {
         let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
         return Some(vec![Access { certainty: *certainty, ..access }]);
@@ -133,8 +133,8 @@ fn candidates(program: &Program, place: &Place, found: &Found, is_write: bool) -
 }
 
 /// Those that read, or those that write.
-fn of_kind(accesses: &[Access], found: &Found, is_write: bool) -> Vec<Access> {
-    let writes = |it: &Access| TABLES.usage(it.stage, it.access).is_some_and(|it| TABLES.write_column(it).is_some());
+fn of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
+    let writes = |it: &Access| SYNC_TABLES.usage(it.stage, it.access).is_some_and(|it| SYNC_TABLES.write_column(it).is_some());
     let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
     // The earlier access may have been made to another resource in the same memory.
@@ -189,8 +189,8 @@ mod tests {
         };
         let later = [write(0..4, Certainty::Certain), write(4..64, Certainty::Somewhere)];
         let earlier = [write(60..64, Certainty::Certain), write(4..32, Certainty::Somewhere)];
-        let place = Place::Step(0);
-        let found = |region| Found {
+        let place = ProgramLocation::Step(0);
+        let found = |region| Hazard {
             kind: HazardKind::WriteAfterWrite,
             at: place.clone(),
             prior: place.clone(),
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_the_device_decides_is_not_certain() {
-        use Certainty::{Certain, Maybe, Picked, Somewhere};
+        use Certainty::{Certain, Maybe, OneOfArray, Somewhere};
         let (whole, half) = (0..64, 0..32);
         let cases = [
             (whole.clone(), Certain, half.clone(), Certain, Level::Certain, Level::Certain),
@@ -214,7 +214,7 @@ mod tests {
             (whole.clone(), Somewhere, half.clone(), Certain, Level::Likely, Level::Possible),
             (whole.clone(), Somewhere, whole.clone(), Somewhere, Level::Likely, Level::Possible),
             (whole.clone(), Certain, whole.clone(), Maybe, Level::Likely, Level::Possible),
-            (whole.clone(), Certain, whole, Picked, Level::Possible, Level::Possible),
+            (whole.clone(), Certain, whole, OneOfArray, Level::Possible, Level::Possible),
         ];
         for (at, at_certainty, prior, prior_certainty, one, both) in cases {
             let (at, prior) = (access(at, at_certainty), access(prior, prior_certainty));

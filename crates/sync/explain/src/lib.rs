@@ -36,7 +36,7 @@ mod words;
 #[cfg(test)]
 mod mutation;
 
-use lavascope_sync_ir::{CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope};
+use lavascope_sync_ir::{CommandBufferId, Hazard, ProgramLocation, Program, QueueId, Region, RenderPassId, ResourceId, SyncScope};
 
 pub use advise::{OVER_SYNCHRONIZATION, advise};
 pub use calling::{Executor, Names, Numbers, Sequence, description, kind_of};
@@ -75,7 +75,7 @@ pub struct Explanation {
 /// One of two accesses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessFacts {
-    pub place: Place,
+    pub place: ProgramLocation,
     /// The command buffer in which it was recorded, and the command in it.
     pub recorded: Option<(CommandBufferId, u32)>,
     pub lane: Lane,
@@ -118,19 +118,19 @@ pub enum Role {
 /// A synchronization operation, as it was executed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    pub place: Place,
+    pub place: ProgramLocation,
     pub lane: Lane,
     pub kind: OperationKind,
     pub site: Site,
     /// Its masks, as given.
-    pub scope: Scope,
+    pub scope: SyncScope,
     /// The part of a resource that it is limited to.
     pub about: Option<(ResourceId, Region)>,
     pub verdict: Verdict,
     /// Why it alone did not make the two accesses safe; empty if it did.
     pub gaps: Vec<Gap>,
     /// The bits with which its masks would have.
-    pub missing: Scope,
+    pub missing: SyncScope,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -246,7 +246,7 @@ pub struct BatchPart {
 }
 
 /// Explains a hazard; none if it is not one of this program.
-pub fn explain(program: &Program, found: &Found) -> Option<Explanation> {
+pub fn explain(program: &Program, found: &Hazard) -> Option<Explanation> {
     Explainer::new(program).explain(found)
 }
 
@@ -260,7 +260,7 @@ impl<'a> Explainer<'a> {
         Explainer { timeline: timeline::Timeline::new(program) }
     }
 
-    pub fn explain(&self, found: &Found) -> Option<Explanation> {
+    pub fn explain(&self, found: &Hazard) -> Option<Explanation> {
         let pairs = pair::pairs(&self.timeline, found);
         pairs.into_iter().next().map(|it| self.explanation(&it))
     }
@@ -281,7 +281,7 @@ impl<'a> Explainer<'a> {
 
     fn facts(&self, moment: usize, used: usize) -> AccessFacts {
         let (moment, used) = pair::used(&self.timeline, moment, used);
-        let desc = &lavascope_engine::usage::TABLES.usages[usize::from(used.usage.0)];
+        let desc = &lavascope_engine::usage::SYNC_TABLES.usages[usize::from(used.usage.0)];
         AccessFacts {
             place: moment.place.clone(),
             recorded: element::recorded(self.timeline.program, &moment.place),
@@ -289,7 +289,7 @@ impl<'a> Explainer<'a> {
             role: used.role,
             resource: used.resource,
             region: used.region.clone(),
-            stage: lavascope_engine::usage::TABLES.stages[usize::from(desc.stage.0)].bit,
+            stage: lavascope_engine::usage::SYNC_TABLES.stages[usize::from(desc.stage.0)].bit,
             access: desc.access,
             is_write: used.is_write(),
             detail: used.detail,
@@ -308,8 +308,8 @@ impl<'a> Explainer<'a> {
 /// Two accesses between which nothing else uses the memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbors {
-    pub prior: Place,
-    pub at: Place,
+    pub prior: ProgramLocation,
+    pub at: ProgramLocation,
     pub resource: ResourceId,
     pub is_covered: bool,
 }

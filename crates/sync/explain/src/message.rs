@@ -6,8 +6,8 @@
 use lavascope_abi::PipelineStageFlags2 as Stage;
 use lavascope_abi::{AccessFlags2, DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM, SHADER_STAGE_FLAG_BITS_ENUM};
 use lavascope_sync_ir::{
-    At, Barrier, Command, Dependency, Found, HazardKind, LoadOp, Part, Place, Program, Region, ResourceId,
-    ResourceKind, Scope, WaitEvents, What,
+    CommandLocation, Barrier, Command, Dependency, Hazard, HazardKind, LoadOp, OriginKind, ProgramLocation, Program, Region, ResourceId,
+    ResourceKind, SyncScope, WaitEvents, DependencyTarget,
 };
 
 use super::calling::HOST;
@@ -21,7 +21,7 @@ use super::{
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
     pub(super) program: &'a Program,
-    pub(super) found: &'a Found,
+    pub(super) found: &'a Hazard,
     pub(super) it: &'a Explanation,
     pub(super) names: &'a dyn Names,
     pub(super) relation: Relation,
@@ -33,9 +33,9 @@ impl Told<'_> {
         let own = self.command();
         match (self.relation, &self.found.at) {
             (Relation::Recorded, _) => own,
-            (Relation::Executed, Place::Command(at)) => {
+            (Relation::Executed, ProgramLocation::Command(at)) => {
                 let way = &at.path[..at.path.len().saturating_sub(2)];
-                self.names.function(&Place::Command(At { path: way.to_vec(), ..at.clone() }), 0)
+                self.names.function(&ProgramLocation::Command(CommandLocation { path: way.to_vec(), ..at.clone() }), 0)
             }
             _ if own == HOST => String::new(),
             _ => self.names.call(&self.found.at).unwrap_or(own),
@@ -156,11 +156,11 @@ impl Told<'_> {
     fn recorded_where(&self) -> String {
         let Some(it) = self.names.executor(&self.found.prior) else { return String::new() };
         match (self.relation, &self.found.prior) {
-            (Relation::Submitted, Place::Command(_)) => format!(" (from {} submitted on {})", it.commands, it.queue),
-            (Relation::Executed, Place::Command(at)) if at.path.len() == 1 => {
+            (Relation::Submitted, ProgramLocation::Command(_)) => format!(" (from {} submitted on {})", it.commands, it.queue),
+            (Relation::Executed, ProgramLocation::Command(at)) if at.path.len() == 1 => {
                 format!(" (from the primary {})", it.commands)
             }
-            (Relation::Executed, Place::Command(_)) => format!(" (from the secondary {})", it.commands),
+            (Relation::Executed, ProgramLocation::Command(_)) => format!(" (from the secondary {})", it.commands),
             _ => String::new(),
         }
     }
@@ -168,10 +168,10 @@ impl Told<'_> {
     /// Through which descriptor the later access goes.
     fn binding(&self) -> Option<String> {
         let Detail::Command(origin) = self.it.at.detail else { return None };
-        let it = match origin.part() {
-            Part::AccelerationStructure => return Some("The buffer holds an acceleration structure.".to_owned()),
-            Part::Descriptor(it) => it,
-            Part::Command | Part::Region(_) | Part::Address(_) => return None,
+        let it = match origin.kind() {
+            OriginKind::AccelerationStructure => return Some("The buffer holds an acceleration structure.".to_owned()),
+            OriginKind::Descriptor(it) => it,
+            OriginKind::Command | OriginKind::Region(_) | OriginKind::Address(_) => return None,
         };
         let ty = enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty);
         let element = if it.element > 0 { format!(", array element {}", it.element) } else { String::new() };
@@ -194,7 +194,7 @@ impl Told<'_> {
         match at.detail {
             Detail::Barrier(site) => {
                 let (index, it) = self.image_barrier(site)?;
-                let Scope { src_stages, src_access, dst_stages, dst_access } = it;
+                let SyncScope { src_stages, src_access, dst_stages, dst_access } = it;
                 Some(format!(
                     "pImageMemoryBarriers[{index}]: srcStageMask = {}, srcAccessMask = {}, dstStageMask = {}, \
                      dstAccessMask = {}",
@@ -213,25 +213,25 @@ impl Told<'_> {
     }
 
     /// The place of a dependency among the image barriers of its command, and its masks.
-    fn image_barrier(&self, site: Site) -> Option<(usize, Scope)> {
+    fn image_barrier(&self, site: Site) -> Option<(usize, SyncScope)> {
         let (all, element, stages) = dependencies(self.program, site)?;
         let own = all.get(element)?;
-        let is_of_image = |it: &&Dependency| match &it.what {
-            What::Memory => false,
-            What::Resource { resource, .. } | What::Transition { resource, .. } | What::Ownership { resource, .. } => {
+        let is_of_image = |it: &&Dependency| match &it.target {
+            DependencyTarget::Global => false,
+            DependencyTarget::Resource { resource, .. } | DependencyTarget::Transition { resource, .. } | DependencyTarget::QueueFamilyTransfer { resource, .. } => {
                 let kind = self.program.resources.get(resource.0 as usize).map(|it| &it.kind);
                 matches!(kind, Some(ResourceKind::Image(_)))
             }
         };
         let (src_stages, dst_stages) = stages.unwrap_or((own.scope.src_stages, own.scope.dst_stages));
         let index = all[..element].iter().filter(is_of_image).count();
-        is_of_image(&own).then_some((index, Scope { src_stages, dst_stages, ..own.scope }))
+        is_of_image(&own).then_some((index, SyncScope { src_stages, dst_stages, ..own.scope }))
     }
 
     /// Whether a dependency gives a resource to another queue family and leaves its layout.
     pub(super) fn is_transfer(&self, site: Site) -> bool {
         let own = dependencies(self.program, site).and_then(|(all, element, _)| all.get(element));
-        matches!(own.map(|it| &it.what), Some(What::Ownership { ownership, .. }) if !ownership.is_transition)
+        matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
     }
 
     pub(super) fn is_transfer_of(&self, it: &AccessFacts) -> bool {
@@ -250,19 +250,19 @@ fn dependencies(program: &Program, site: Site) -> Option<Dependencies<'_>> {
     };
     let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)?;
     let (all, stages) = match command {
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
-        | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
+        | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
             (dependencies, Some((*src_stages, *dst_stages)))
         }
-        Command::Barrier(Barrier::Two { dependencies }) => (dependencies, None),
-        Command::WaitEvents(WaitEvents::Two { events }) => (&events.get(event as usize)?.1, None),
+        Command::Barrier(Barrier::Sync2 { dependencies }) => (dependencies, None),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => (&events.get(event as usize)?.1, None),
         _ => return None,
     };
     Some((all, element as usize, stages))
 }
 
 /// `vkCmdDraw[Frame::Shadows]`.
-fn labeled(function: String, place: &Place, names: &dyn Names) -> String {
+fn labeled(function: String, place: &ProgramLocation, names: &dyn Names) -> String {
     match names.labels(place).path() {
         Some(labels) => format!("{function}[{labels}]"),
         None => function,
@@ -450,7 +450,7 @@ fn race(it: &Explanation, names: &dyn Names) -> String {
 
 /// What comes behind an operation; none if nothing does.
 fn reach(it: &Operation, names: &dyn Names) -> Option<String> {
-    let Scope { dst_stages, dst_access, .. } = it.scope;
+    let SyncScope { dst_stages, dst_access, .. } = it.scope;
     let text = match it.kind {
         _ if dst_stages == 0 => return None,
         OperationKind::Semaphore | OperationKind::HostWait | OperationKind::Submit => stage_names(dst_stages),

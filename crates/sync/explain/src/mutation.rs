@@ -1,7 +1,7 @@
 //! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
 
 use lavascope_sim::hazard::{Kinds, random_program};
-use lavascope_sync_ir::{Found, Program, Scope};
+use lavascope_sync_ir::{Hazard, Program, SyncScope};
 
 use super::surplus::{Removal, single_bits, sites, without};
 use super::{Explainer, Gap, Operation, Site, Verdict};
@@ -39,14 +39,14 @@ fn score(kinds: Kinds, programs: u64) -> Score {
 }
 
 /// What explanations say of the operation that was weakened.
-fn operations(program: &Program, found: &[Found], site: Site) -> Vec<Operation> {
+fn operations(program: &Program, found: &[Hazard], site: Site) -> Vec<Operation> {
     let explainer = Explainer::new(program);
     let explanations = found.iter().filter_map(|it| explainer.explain(it));
     let is_it = |it: &Operation| it.verdict != Verdict::Covers && is_same(it.site, site);
     explanations.flat_map(|it| it.operations).filter(is_it).collect()
 }
 
-fn is_about(gap: Gap, bits: Scope) -> bool {
+fn is_about(gap: Gap, bits: SyncScope) -> bool {
     match gap {
         // Without its stage an access is not in the access scope either.
         Gap::SourceStage => bits.src_stages != 0,

@@ -8,7 +8,7 @@ use lavascope_sync_ir::ResourceId;
 use super::element::{About, Element};
 use super::follow::{Follower, Held};
 use super::{Gap, Operation};
-use lavascope_engine::usage::Usages;
+use lavascope_engine::usage::UsageSet;
 
 impl Follower<'_> {
     /// A dependency on a resource has accesses through that resource only. In version 1, those about the followed memory
@@ -19,10 +19,10 @@ impl Follower<'_> {
         let merge = |it: &Element| {
             let mut it = it.clone();
             if !self.is_through_earlier(&it) {
-                it.scope.src_usages = it.scope.src_everywhere;
+                it.scope.src_usages = it.scope.src_global_usages;
             }
             if !self.is_through_later(&it) {
-                it.scope.dst_usages = it.scope.dst_everywhere;
+                it.scope.dst_usages = it.scope.dst_global_usages;
             }
             if is_part(&&it) {
                 for other in parts.iter().filter(|other| other.from == it.from) {
@@ -38,7 +38,7 @@ impl Follower<'_> {
             } else if it.is_united && it.about.as_ref().is_some_and(|about| self.is_about_alias(about)) {
                 // Made available as the earlier access named it.
                 for other in parts.iter().filter(|other| other.from == it.from && self.is_through_earlier(other)) {
-                    it.scope.src_everywhere = it.scope.src_everywhere.union(other.scope.src_usages);
+                    it.scope.src_global_usages = it.scope.src_global_usages.union(other.scope.src_usages);
                 }
             }
             it
@@ -75,7 +75,7 @@ impl Follower<'_> {
     /// Whether a dependency on another resource is about memory that is followed.
     fn is_about_alias(&self, about: &About) -> bool {
         let addresses = self.timeline.addresses(self.now);
-        let aliased = addresses.aliased(about.resource, &addresses.ranges(about.resource, &about.region));
+        let aliased = addresses.aliased_ranges(about.resource, &addresses.ranges(about.resource, &about.region));
         let piece = &self.pair.piece;
         aliased.iter().any(|(_, it)| it.start <= piece.start && piece.end <= it.end)
     }
@@ -86,7 +86,7 @@ impl Follower<'_> {
         let addresses = self.timeline.addresses(self.now);
         let ranges = addresses.ranges(about.resource, &about.region);
         let is_in = |it: &std::ops::Range<u64>| ranges.iter().any(|own| own.start <= it.start && it.end <= own.end);
-        let later = addresses.aliased(self.at.resource, &addresses.ranges(self.at.resource, &self.pair.region));
+        let later = addresses.aliased_ranges(self.at.resource, &addresses.ranges(self.at.resource, &self.pair.region));
         let piece = &self.pair.piece;
         let mut later = later.iter().filter(|(_, it)| it.start < piece.end && piece.start < it.end);
         self.is_through_later(element) && later.all(|(own, _)| is_in(own)) && self.is_about_alias(about)
@@ -100,7 +100,7 @@ impl Follower<'_> {
 
     /// To what a dependency makes the followed layout transition visible, which is part of the same command; none if it
     /// does nothing for it. In version 1 the command is one dependency, on every name of the memory that it has.
-    pub(super) fn seen_behind_transition(&self, element: &Element) -> Option<Usages> {
+    pub(super) fn seen_behind_transition(&self, element: &Element) -> Option<UsageSet> {
         if self.is_about(element) {
             return Some(element.scope.dst_usages);
         }

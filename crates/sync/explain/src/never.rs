@@ -1,7 +1,7 @@
 //! Work that was never executed, as diagnostics: nothing in it was checked, and nobody may take that for clean.
 
 use lavascope_diag::{Diagnostic, Place, Severity};
-use lavascope_sync_ir::{Point, Program, QueueId, Step};
+use lavascope_sync_ir::{SemaphorePoint, Program, QueueId, HostStep};
 
 use super::Names;
 use lavascope_engine::Engine;
@@ -12,7 +12,7 @@ pub const NEVER_EXECUTED: &str = "SYNC-NEVER-EXECUTED";
 /// Work of a program that was never executed, since it waits for what nobody signals: its queue, and the step that
 /// submitted it.
 pub fn parked(program: &Program) -> Vec<(QueueId, u32)> {
-    let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+    let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
     program.resources.iter().for_each(|it| {
         engine.add_resource(it);
     });
@@ -23,7 +23,7 @@ pub fn parked(program: &Program) -> Vec<(QueueId, u32)> {
         engine.add_command_buffer(it.clone());
     });
     program.steps.iter().for_each(|it| engine.step(it));
-    engine.parked()
+    engine.blocked_submissions()
 }
 
 /// One diagnostic for each submission that is [`parked`].
@@ -40,7 +40,7 @@ pub fn never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn 
             None => waits_text(&waits(program, *step), names),
         };
         told.push((*queue, *step));
-        let path = names.path(&lavascope_sync_ir::Place::Step(*step), 0);
+        let path = names.path(&lavascope_sync_ir::ProgramLocation::Step(*step), 0);
         let (step, queue) = (names.step(*step), names.queue(*queue));
         let message = format!("Work of {step} on {queue} was never executed, and not checked: {why}");
         let places = vec![Place { path, ..Place::new("submission", step.clone(), step) }];
@@ -49,16 +49,16 @@ pub fn never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn 
     found
 }
 
-fn waits(program: &Program, step: u32) -> Vec<Point> {
+fn waits(program: &Program, step: u32) -> Vec<SemaphorePoint> {
     match program.steps.get(step as usize) {
-        Some(Step::Submit { batches, .. }) => batches.iter().flat_map(|it| &it.waits).map(|it| it.point).collect(),
-        Some(Step::Present { waits, .. }) => waits.iter().map(|it| Point { semaphore: *it, value: None }).collect(),
+        Some(HostStep::Submit { batches, .. }) => batches.iter().flat_map(|it| &it.waits).map(|it| it.point).collect(),
+        Some(HostStep::Present { waits, .. }) => waits.iter().map(|it| SemaphorePoint { semaphore: *it, value: None }).collect(),
         _ => Vec::new(),
     }
 }
 
-fn waits_text(waits: &[Point], names: &dyn Names) -> String {
-    let text = |it: &Point| match it.value {
+fn waits_text(waits: &[SemaphorePoint], names: &dyn Names) -> String {
+    let text = |it: &SemaphorePoint| match it.value {
         Some(value) => format!("{} with the value {value}", names.semaphore(it.semaphore)),
         None => names.semaphore(it.semaphore),
     };

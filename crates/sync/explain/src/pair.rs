@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lavascope_sync_ir::{Found, HazardKind, Region};
+use lavascope_sync_ir::{Hazard, HazardKind, Region};
 
 use super::follow::{Want, follow};
 use super::timeline::{Happens, Moment, Timeline, Used};
@@ -29,7 +29,7 @@ pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -
 /// The pairs of accesses of a hazard that nothing makes safe; first the one whose later access happens first, with the
 /// last of what the earlier command did: that is what memory remembers. Should all of them seem safe, they are all
 /// given: the hazard is there.
-pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
+pub(super) fn pairs(timeline: &Timeline<'_>, found: &Hazard) -> Vec<Pair> {
     let (at_writes, prior_writes) = writes(found.kind);
     let mut all = Vec::new();
     for at in accesses(timeline).filter(|it| it.0.place == found.at && it.1.is_write() == at_writes) {
@@ -64,7 +64,7 @@ fn pair_of(
     let mut pieces = cut(&own, meet);
     let is_alias = pieces.is_empty();
     if is_alias {
-        let aliased = timeline.addresses(at.2.0).aliased(at.1.resource, meet);
+        let aliased = timeline.addresses(at.2.0).aliased_ranges(at.1.resource, meet);
         pieces = cut(&own, &aliased.into_iter().map(|it| it.1).collect::<Vec<_>>());
     }
     let mut first = None;
@@ -132,7 +132,7 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
     let mut found = Vec::new();
     for (index, at) in all.iter().enumerate() {
         let own = ranges(timeline, at);
-        let aliased = timeline.addresses(at.2.0).aliased(at.1.resource, &own);
+        let aliased = timeline.addresses(at.2.0).aliased_ranges(at.1.resource, &own);
         let aliased: Vec<Range<u64>> = aliased.into_iter().map(|it| it.1).collect();
         let meets = |it: &Access<'_>, other: &[Range<u64>]| !cut(&ranges(timeline, it), other).is_empty();
         let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && (meets(it, &own) || meets(it, &aliased));

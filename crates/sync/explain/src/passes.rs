@@ -5,16 +5,16 @@ use std::ops::Range;
 use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2};
 use lavascope_sync_ir::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
+    RenderingAttachment, SyncScope, StoreOp, Subpass, SubpassDependency,
 };
 
 use super::detail::{Detail, Layouts, Within};
 use super::element::{Element, From};
 use super::timeline::{Builder, Happens, Resumption, Used};
 use super::{OperationKind, Role, Site};
-use lavascope_engine::order::Order;
-use lavascope_engine::scope::Expanded;
-use lavascope_engine::usage::{TABLES, TRANSITION_WRITE, Usage};
+use lavascope_engine::order::AccessOrder;
+use lavascope_engine::scope::ExpandedScope;
+use lavascope_engine::usage::{SYNC_TABLES, TRANSITION_WRITE, UsageIndex};
 
 /// A render pass instance that is open.
 pub(super) struct Instance {
@@ -47,10 +47,10 @@ pub(super) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
-const IMPLICIT_FROM_OUTSIDE: Scope =
-    Scope { src_stages: 0, src_access: 0, dst_stages: ALL_COMMANDS, dst_access: ATTACHMENT_ACCESSES };
-const IMPLICIT_TO_OUTSIDE: Scope =
-    Scope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
+const IMPLICIT_FROM_OUTSIDE: SyncScope =
+    SyncScope { src_stages: 0, src_access: 0, dst_stages: ALL_COMMANDS, dst_access: ATTACHMENT_ACCESSES };
+const IMPLICIT_TO_OUTSIDE: SyncScope =
+    SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
 
 impl Instance {
     /// Says of an access where in the instance it is.
@@ -140,7 +140,7 @@ impl Builder<'_> {
             let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let loads = rendering.attachments.iter().flat_map(|it| {
                 let usage = load(it.kind, it.load);
-                inside.uses(&it.view, it.kind, How { usage, order: Order::Load, detail: Detail::Load(it.load) })
+                inside.uses(&it.view, it.kind, How { usage, order: AccessOrder::Load, detail: Detail::Load(it.load) })
             });
             self.uses(loads.collect());
         }
@@ -156,7 +156,7 @@ impl Builder<'_> {
             let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
             let stores = rendering.attachments.iter().flat_map(|it| {
                 let usage = store(it.kind, it.store);
-                inside.uses(&it.view, it.kind, How { usage, order: Order::Last, detail: Detail::Store(it.store) })
+                inside.uses(&it.view, it.kind, How { usage, order: AccessOrder::StoreOrResolve, detail: Detail::Store(it.store) })
             });
             let stores: Vec<Used> = stores.collect();
             self.uses(resolves);
@@ -176,7 +176,7 @@ impl Pass {
             kind: OperationKind::SubpassDependency,
             site: Site::Subpass { pass: self.id, dependency: (index < self.given).then_some(index as u32) },
             given: it.scope,
-            scope: Expanded::new(it.scope, flags),
+            scope: ExpandedScope::new(it.scope, flags),
             about: None,
             is_transition: false,
             half: None,
@@ -234,8 +234,8 @@ impl Pass {
     fn own_accesses(
         &self,
         inside: impl Fn(usize) -> Option<Inside>,
-        usage: impl Fn(usize, AttachmentKind) -> (Option<Usage>, Detail),
-        order: Order,
+        usage: impl Fn(usize, AttachmentKind) -> (Option<UsageIndex>, Detail),
+        order: AccessOrder,
     ) -> Vec<Used> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
@@ -271,7 +271,7 @@ impl Pass {
             let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
             (load(part, op), Detail::Load(op))
         };
-        self.own_accesses(|it| self.alone(it, |it| it < self.subpass), usage, Order::Load)
+        self.own_accesses(|it| self.alone(it, |it| it < self.subpass), usage, AccessOrder::Load)
     }
 
     fn stores(&self) -> Vec<Used> {
@@ -280,7 +280,7 @@ impl Pass {
             let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
             (store(part, op), Detail::Store(op))
         };
-        self.own_accesses(|it| self.alone(it, |it| it > self.subpass), usage, Order::Last)
+        self.own_accesses(|it| self.alone(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
     }
 
     fn resolves(&self) -> Vec<Used> {
@@ -289,7 +289,7 @@ impl Pass {
         let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth).collect();
         let mut found = Vec::new();
         for (from, to) in pairs {
-            let both = [(from, resolve_usage(false), Order::Last), (to, resolve_usage(true), Order::None)];
+            let both = [(from, resolve_usage(false), AccessOrder::StoreOrResolve), (to, resolve_usage(true), AccessOrder::None)];
             for (index, usage, order) in both {
                 let is_own = |it: usize| (it == index as usize).then(|| self.inside());
                 found.extend(self.own_accesses(is_own, |_, _| (usage, Detail::Resolve(0)), order));
@@ -345,7 +345,7 @@ fn parts(kind: AttachmentKind) -> Vec<AttachmentKind> {
     }
 }
 
-fn load(kind: AttachmentKind, op: LoadOp) -> Option<Usage> {
+fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
     let is_write = match op {
         LoadOp::Load => false,
         LoadOp::Clear | LoadOp::DontCare => true,
@@ -357,7 +357,7 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<Usage> {
     }
 }
 
-fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
+fn store(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
     match (op, kind) {
         (StoreOp::None, _) => None,
         (_, AttachmentKind::Color) => resolve_usage(true),
@@ -366,15 +366,15 @@ fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
 }
 
 /// Color attachments, and everything that is resolved.
-fn resolve_usage(is_write: bool) -> Option<Usage> {
+fn resolve_usage(is_write: bool) -> Option<UsageIndex> {
     let access = if is_write { AccessFlags2::COLOR_ATTACHMENT_WRITE } else { AccessFlags2::COLOR_ATTACHMENT_READ };
-    TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0)
+    SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0)
 }
 
-fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<Usage> {
+fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<UsageIndex> {
     let read = AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ;
     let access = if is_write { AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE } else { read };
-    TABLES.usage(stage.0, access.0)
+    SYNC_TABLES.usage(stage.0, access.0)
 }
 
 /// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
@@ -393,8 +393,8 @@ fn views(mask: u32) -> Option<u32> {
 /// How an attachment is accessed; not at all without a usage.
 #[derive(Clone, Copy)]
 struct How {
-    usage: Option<Usage>,
-    order: Order,
+    usage: Option<UsageIndex>,
+    order: AccessOrder,
     detail: Detail,
 }
 
@@ -414,7 +414,7 @@ impl Inside {
             _ => Role::Resolve,
         };
         let of_layers = |layers| {
-            let area = Some(view.inside(self.area));
+            let area = Some(view.area_in_attachment(self.area));
             let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
             let used = Used::new(view.resource, Region::Image(region), usage, role);
             Used { order: how.order, detail: how.detail, ..used }
@@ -431,8 +431,8 @@ impl Inside {
 
 fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Used> {
     let Some(resolve) = &it.resolve else { return Vec::new() };
-    let both = [(&it.view, resolve_usage(false), Order::Last), (&resolve.view, resolve_usage(true), Order::None)];
-    let uses = |(view, usage, order): (&AttachmentView, Option<Usage>, Order)| {
+    let both = [(&it.view, resolve_usage(false), AccessOrder::StoreOrResolve), (&resolve.view, resolve_usage(true), AccessOrder::None)];
+    let uses = |(view, usage, order): (&AttachmentView, Option<UsageIndex>, AccessOrder)| {
         inside.uses(view, it.kind, How { usage, order, detail: Detail::Resolve(resolve.mode) })
     };
     both.into_iter().flat_map(uses).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lavascope_sync_ir::{Found, Place, Program, ResourceId};
+use lavascope_sync_ir::{Hazard, ProgramLocation, Program, ResourceId};
 
 use super::apply::{apply, moved};
 use super::candidates::candidates;
@@ -24,13 +24,13 @@ pub struct Proposal {
 
 /// The changes that make a hazard, and all between the same two commands on the same resource, go away without making
 /// a new one.
-pub fn propose(program: &Program, found: &Found) -> Proposal {
+pub fn propose(program: &Program, found: &Hazard) -> Proposal {
     Explainer::new(program).propose(found, &check(program))
 }
 
 impl Explainer<'_> {
     /// The same with what is found in the program at hand.
-    pub fn propose(&self, found: &Found, all: &[Found]) -> Proposal {
+    pub fn propose(&self, found: &Hazard, all: &[Hazard]) -> Proposal {
         let explanations: Vec<(Pair, Explanation)> = self.explanations(found, all);
         let candidates = candidates(&self.timeline, &explanations);
         let tried = candidates.len();
@@ -47,7 +47,7 @@ impl Explainer<'_> {
     }
 
     /// Of every hazard between the same two commands on the same resource.
-    fn explanations(&self, found: &Found, all: &[Found]) -> Vec<(Pair, Explanation)> {
+    fn explanations(&self, found: &Hazard, all: &[Hazard]) -> Vec<(Pair, Explanation)> {
         let same = all.iter().filter(|it| key(it) == key(found));
         let pairs = same.flat_map(|it| pairs(&self.timeline, it));
         let mut known = HashSet::new();
@@ -63,11 +63,11 @@ impl Explainer<'_> {
 
 /// Which hazards are the same to a fix. The kind is not part of it: a race that becomes an ordinary hazard is still
 /// there.
-fn key(it: &Found) -> (&Place, &Place, ResourceId) {
+fn key(it: &Hazard) -> (&ProgramLocation, &ProgramLocation, ResourceId) {
     (&it.at, &it.prior, it.resource)
 }
 
-fn mends(program: &Program, all: &[Found], found: &Found, fix: &Fix) -> bool {
+fn mends(program: &Program, all: &[Hazard], found: &Hazard, fix: &Fix) -> bool {
     let mut changed = program.clone();
     let mut ways: Vec<(Program, &Change)> = Vec::new();
     for change in &fix.changes {
@@ -75,10 +75,10 @@ fn mends(program: &Program, all: &[Found], found: &Found, fix: &Fix) -> bool {
         ways.push((std::mem::replace(&mut changed, next), change));
     }
     let after_change =
-        |place: &Place| ways.iter().fold(place.clone(), |it, (program, change)| moved(program, change, &it));
-    let moved_key = |it: &Found| (after_change(&it.at), after_change(&it.prior), it.resource);
+        |place: &ProgramLocation| ways.iter().fold(place.clone(), |it, (program, change)| moved(program, change, &it));
+    let moved_key = |it: &Hazard| (after_change(&it.at), after_change(&it.prior), it.resource);
     let mended = moved_key(found);
-    let known: HashSet<(Place, Place, ResourceId)> = all.iter().map(moved_key).filter(|it| *it != mended).collect();
+    let known: HashSet<(ProgramLocation, ProgramLocation, ResourceId)> = all.iter().map(moved_key).filter(|it| *it != mended).collect();
     check(&changed).iter().all(|it| known.contains(&(it.at.clone(), it.prior.clone(), it.resource)))
 }
 

@@ -1,12 +1,12 @@
 //! Races of events as diagnostics.
 
 use lavascope_diag::{Diagnostic, Object, Severity};
-use lavascope_sync_ir::{Place, Program};
+use lavascope_sync_ir::{ProgramLocation, Program};
 
 use super::Names;
 use super::diagnose::place;
 use super::element::recorded;
-use lavascope_engine::{EventRace, RaceKind};
+use lavascope_engine::{EventRace, EventRaceKind};
 
 /// Races that were found, those with the same cause once, with their number.
 pub fn diagnose_races(program: &Program, found: &[EventRace], names: &dyn Names) -> Vec<Diagnostic> {
@@ -15,7 +15,7 @@ pub fn diagnose_races(program: &Program, found: &[EventRace], names: &dyn Names)
 
 /// The first race of each cause, and how many there were.
 pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a EventRace, u64)> {
-    let of = |place: &Place| recorded(program, place).ok_or_else(|| place.clone());
+    let of = |place: &ProgramLocation| recorded(program, place).ok_or_else(|| place.clone());
     let key = |it: &EventRace| (it.kind, it.event, of(&it.at), of(&it.prior));
     let mut firsts: Vec<(&EventRace, u64)> = Vec::new();
     for it in found {
@@ -28,48 +28,48 @@ pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a Ev
 }
 
 /// The code of a race, for the function that comes last: its version counts.
-pub fn race_code(kind: RaceKind, function: &str) -> String {
+pub fn race_code(kind: EventRaceKind, function: &str) -> String {
     match kind {
-        RaceKind::SetAfterReset => format!("SYNC-{function}-reset-race"),
-        RaceKind::SetAfterSet => format!("SYNC-{function}-set-race"),
-        RaceKind::SetAfterWait => format!("SYNC-{function}-wait"),
+        EventRaceKind::SetAfterReset => format!("SYNC-{function}-reset-race"),
+        EventRaceKind::SetAfterSet => format!("SYNC-{function}-set-race"),
+        EventRaceKind::SetAfterWait => format!("SYNC-{function}-wait"),
         // These two have one code for all versions.
-        RaceKind::ResetAfterSet => "SYNC-vkCmdResetEvent-set-race".to_owned(),
-        RaceKind::WaitAfterRace => "SYNC-vkCmdWaitEvents-unsynchronized-setops".to_owned(),
+        EventRaceKind::ResetAfterSet => "SYNC-vkCmdResetEvent-set-race".to_owned(),
+        EventRaceKind::WaitAfterRace => "SYNC-vkCmdWaitEvents-unsynchronized-setops".to_owned(),
     }
 }
 
 /// What is wrong, and what is to be done.
-pub fn race_texts(kind: RaceKind, function: &str, prior: &str, event: &str) -> (String, String) {
+pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str) -> (String, String) {
     let race = "Nothing decides which of the two comes first, so nobody knows whether the event is set behind them.";
     let message = match kind {
-        RaceKind::SetAfterReset => {
+        EventRaceKind::SetAfterReset => {
             format!("{function}() sets {event} with no execution dependency on {prior}.\n{race}")
         }
-        RaceKind::ResetAfterSet => {
+        EventRaceKind::ResetAfterSet => {
             format!("{function}() resets {event} with no execution dependency on {prior}.\n{race}")
         }
-        RaceKind::SetAfterSet => format!(
+        EventRaceKind::SetAfterSet => format!(
             "{function}() sets {event} with no execution dependency on another {prior}.\nWhoever waits for it does not \
              know what is over then: what came before the one, or before the other."
         ),
-        RaceKind::SetAfterWait => format!(
+        EventRaceKind::SetAfterWait => format!(
             "{function}() sets {event} again behind {prior}, and it was not reset.\nThe event is still set, so that \
              whoever waits for it next does not wait for this."
         ),
-        RaceKind::WaitAfterRace => format!(
+        EventRaceKind::WaitAfterRace => format!(
             "{function}() waits for {event}, which two commands set with no order between them; the first is \
              {prior}.\nNobody knows after which of them it goes on: its first scope is undefined."
         ),
     };
     let fix = match kind {
-        RaceKind::SetAfterWait => {
+        EventRaceKind::SetAfterWait => {
             format!("reset {event} between the wait and the set, with a barrier behind the reset")
         }
-        RaceKind::SetAfterReset | RaceKind::ResetAfterSet => {
+        EventRaceKind::SetAfterReset | EventRaceKind::ResetAfterSet => {
             format!("record a barrier with srcStageMask VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT before {function}")
         }
-        RaceKind::SetAfterSet | RaceKind::WaitAfterRace => {
+        EventRaceKind::SetAfterSet | EventRaceKind::WaitAfterRace => {
             "use two events, or reset the event and record a barrier between the two sets".to_owned()
         }
     };

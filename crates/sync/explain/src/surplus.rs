@@ -1,13 +1,13 @@
 //! Synchronization that nobody needs: what can be taken away without changing any verdict.
 
-use lavascope_sync_ir::{Barrier, Command, CommandBufferId, Program, RenderPassId, Scope, Step, WaitEvents, What};
+use lavascope_sync_ir::{Barrier, Command, CommandBufferId, Program, RenderPassId, SyncScope, HostStep, WaitEvents, DependencyTarget};
 
 use super::apply::edit;
 use super::timeline::{Happens, Timeline};
 use super::{BatchPart, Site};
 use lavascope_engine::check;
-use lavascope_engine::scope::Expanded;
-use lavascope_engine::usage::TABLES;
+use lavascope_engine::scope::ExpandedScope;
+use lavascope_engine::usage::SYNC_TABLES;
 
 /// How often a program may be checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Surplus {
 pub enum Removal {
     Whole,
     /// Bits of its masks.
-    Bits(Scope),
+    Bits(SyncScope),
 }
 
 /// Tries what can be taken away from a program: whole dependencies first, then bits of those that are needed.
@@ -84,7 +84,7 @@ pub(super) enum Whole {
 }
 
 /// Everything that can be made less, with its masks.
-pub(super) fn sites(program: &Program) -> Vec<(Site, Scope, Whole)> {
+pub(super) fn sites(program: &Program) -> Vec<(Site, SyncScope, Whole)> {
     let mut found = Vec::new();
     for (index, buffer) in program.command_buffers.iter().enumerate() {
         for (command, it) in buffer.commands.iter().enumerate() {
@@ -99,53 +99,53 @@ pub(super) fn sites(program: &Program) -> Vec<(Site, Scope, Whole)> {
         }
     }
     for (step, it) in program.steps.iter().enumerate() {
-        let Step::Submit { batches, .. } = it else { continue };
+        let HostStep::Submit { batches, .. } = it else { continue };
         for (batch, it) in batches.iter().enumerate() {
             let part = |index: usize| BatchPart { step: step as u32, batch: batch as u32, index: index as u32 };
             for (index, it) in it.signals.iter().enumerate() {
                 let site = Site::Semaphore { signal: Some(part(index)), wait: None };
-                found.push((site, Scope { src_stages: it.stages, ..Scope::default() }, Whole::Needed));
+                found.push((site, SyncScope { src_stages: it.stages, ..SyncScope::default() }, Whole::Needed));
             }
             for (index, it) in it.waits.iter().enumerate() {
                 let site = Site::Semaphore { signal: None, wait: Some(part(index)) };
-                found.push((site, Scope { dst_stages: it.stages, ..Scope::default() }, Whole::Needed));
+                found.push((site, SyncScope { dst_stages: it.stages, ..SyncScope::default() }, Whole::Needed));
             }
         }
     }
     found
 }
 
-fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: &mut Vec<(Site, Scope, Whole)>) {
-    let whole = |it: &What| match it {
-        What::Memory | What::Resource { .. } => Whole::Removable,
-        What::Transition { .. } | What::Ownership { .. } => Whole::Needed,
+fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: &mut Vec<(Site, SyncScope, Whole)>) {
+    let whole = |it: &DependencyTarget| match it {
+        DependencyTarget::Global | DependencyTarget::Resource { .. } => Whole::Removable,
+        DependencyTarget::Transition { .. } | DependencyTarget::QueueFamilyTransfer { .. } => Whole::Needed,
     };
     match command {
-        Command::Barrier(Barrier::Two { dependencies }) => {
+        Command::Barrier(Barrier::Sync2 { dependencies }) => {
             for (element, it) in dependencies.iter().enumerate() {
                 let site = Site::Barrier { buffer, command: index, element: Some(element as u32) };
-                found.push((site, it.scope, whole(&it.what)));
+                found.push((site, it.scope, whole(&it.target)));
             }
         }
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
-            let all = dependencies.iter().all(|it| whole(&it.what) == Whole::Removable);
-            let memory = dependencies.iter().find(|it| it.what == What::Memory).map_or(Scope::default(), |it| it.scope);
-            let scope = Scope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
+            let all = dependencies.iter().all(|it| whole(&it.target) == Whole::Removable);
+            let memory = dependencies.iter().find(|it| it.target == DependencyTarget::Global).map_or(SyncScope::default(), |it| it.scope);
+            let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
             let site = Site::Barrier { buffer, command: index, element: None };
             found.push((site, scope, if all { Whole::Removable } else { Whole::Needed }));
         }
-        Command::WaitEvents(WaitEvents::Two { events }) => {
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             for (event, (_, dependencies)) in events.iter().enumerate() {
                 for (element, it) in dependencies.iter().enumerate() {
                     let (event, element) = (event as u32, Some(element as u32));
                     let site = Site::Event { set: None, buffer, command: index, event, element };
-                    found.push((site, it.scope, whole(&it.what)));
+                    found.push((site, it.scope, whole(&it.target)));
                 }
             }
         }
-        Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
-            let memory = dependencies.iter().find(|it| it.what == What::Memory).map_or(Scope::default(), |it| it.scope);
-            let scope = Scope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
+        Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
+            let memory = dependencies.iter().find(|it| it.target == DependencyTarget::Global).map_or(SyncScope::default(), |it| it.scope);
+            let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
             let site = Site::Event { set: None, buffer, command: index, event: 0, element: None };
             found.push((site, scope, Whole::Needed));
         }
@@ -168,18 +168,18 @@ fn remove(program: &mut Program, site: Site) -> Option<()> {
         Site::Barrier { buffer, command, element } => {
             let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
             match (commands.get_mut(command as usize)?, element) {
-                (Command::Barrier(Barrier::Two { dependencies }), Some(element)) => {
+                (Command::Barrier(Barrier::Sync2 { dependencies }), Some(element)) => {
                     dependencies.remove(element as usize);
                 }
-                (it @ Command::Barrier(Barrier::One { .. }), None) => {
-                    *it = Command::Barrier(Barrier::Two { dependencies: Vec::new() });
+                (it @ Command::Barrier(Barrier::Sync1 { .. }), None) => {
+                    *it = Command::Barrier(Barrier::Sync2 { dependencies: Vec::new() });
                 }
                 _ => return None,
             }
         }
         Site::Event { buffer, command, event, element: Some(element), .. } => {
             let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
-            let Command::WaitEvents(WaitEvents::Two { events }) = commands.get_mut(command as usize)? else {
+            let Command::WaitEvents(WaitEvents::Sync2 { events }) = commands.get_mut(command as usize)? else {
                 return None;
             };
             events.get_mut(event as usize)?.1.remove(element as usize);
@@ -192,8 +192,8 @@ fn remove(program: &mut Program, site: Site) -> Option<()> {
     Some(())
 }
 
-fn minus(left: Scope, right: Scope) -> Scope {
-    Scope {
+fn minus(left: SyncScope, right: SyncScope) -> SyncScope {
+    SyncScope {
         src_stages: left.src_stages & !right.src_stages,
         src_access: left.src_access & !right.src_access,
         dst_stages: left.dst_stages & !right.dst_stages,
@@ -202,29 +202,29 @@ fn minus(left: Scope, right: Scope) -> Scope {
 }
 
 /// Every bit of some masks by itself.
-pub(super) fn single_bits(scope: Scope) -> Vec<Scope> {
+pub(super) fn single_bits(scope: SyncScope) -> Vec<SyncScope> {
     let bits = |mask: u64| (0..64).map(|it| 1_u64 << it).filter(move |it| mask & it != 0);
-    let none = Scope::default;
-    let all = bits(scope.src_stages).map(|it| Scope { src_stages: it, ..none() });
-    let all = all.chain(bits(scope.src_access).map(|it| Scope { src_access: it, ..none() }));
-    let all = all.chain(bits(scope.dst_stages).map(|it| Scope { dst_stages: it, ..none() }));
-    all.chain(bits(scope.dst_access).map(|it| Scope { dst_access: it, ..none() })).collect()
+    let none = SyncScope::default;
+    let all = bits(scope.src_stages).map(|it| SyncScope { src_stages: it, ..none() });
+    let all = all.chain(bits(scope.src_access).map(|it| SyncScope { src_access: it, ..none() }));
+    let all = all.chain(bits(scope.dst_stages).map(|it| SyncScope { dst_stages: it, ..none() }));
+    all.chain(bits(scope.dst_access).map(|it| SyncScope { dst_access: it, ..none() })).collect()
 }
 
 /// How many accesses of a queue lie in the scopes of an operation, every time it is executed: those before it that
 /// have to be over, and those behind it that have to wait. None, if one of the two sides is empty.
-fn ordered(timeline: &Timeline<'_>, site: Site, scope: Scope) -> usize {
+fn ordered(timeline: &Timeline<'_>, site: Site, scope: SyncScope) -> usize {
     let mut total = 0;
     for (index, moment) in timeline.moments.iter().enumerate() {
         if !is_execution_of(&moment.what, site) {
             continue;
         }
         let flags = timeline.program.queues.get(usize::from(moment.queue)).map_or(0, |it| it.flags);
-        let expanded = Expanded::new(scope, flags);
+        let expanded = ExpandedScope::new(scope, flags);
         let on_queue = timeline.uses().filter(|it| timeline.moments[it.0].queue == moment.queue);
         let (mut before, mut after) = (0, 0);
         for (at, used) in on_queue {
-            let stage = TABLES.stage(used.usage);
+            let stage = SYNC_TABLES.stage(used.usage);
             before += usize::from(at < index && expanded.src.has(stage));
             after += usize::from(at > index && expanded.dst.has(stage));
         }

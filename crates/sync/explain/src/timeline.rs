@@ -7,18 +7,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    At, Batch, Command, CommandBufferId, FenceId, Origin, Place, Point, Program, QueueId, Region, ResourceId, Scope,
-    SemaphoreId, Signal, SparseBind, Step, Wait,
+    CommandLocation, SubmitBatch, Command, CommandBufferId, FenceId, Origin, ProgramLocation, SemaphorePoint, Program, QueueId, Region, ResourceId, SyncScope,
+    SemaphoreId, SemaphoreSignal, SparseBind, HostStep, SemaphoreWait,
 };
 
 use super::detail::{Detail, Within};
 use super::element::{Element, elements_of, moments_of_wait};
 use super::passes::Instance;
 use super::{BatchPart, Role};
-use lavascope_engine::Addresses;
-use lavascope_engine::order::Order;
+use lavascope_engine::AddressMap;
+use lavascope_engine::order::AccessOrder;
 use lavascope_engine::scope;
-use lavascope_engine::usage::{PRESENT, Stages, TABLES, Usage};
+use lavascope_engine::usage::{PRESENT, StageSet, SYNC_TABLES, UsageIndex};
 
 /// Command buffers call command buffers at most this deep, as in the engine.
 const DEPTH_MAX: usize = 16;
@@ -27,11 +27,11 @@ pub(super) struct Timeline<'a> {
     pub(super) program: &'a Program,
     pub(super) moments: Vec<Moment>,
     /// Where everything lies, from a moment on: bindings of sparse resources change it.
-    addresses: Vec<(usize, Addresses)>,
+    addresses: Vec<(usize, AddressMap)>,
 }
 
 pub(super) struct Moment {
-    pub(super) place: Place,
+    pub(super) place: ProgramLocation,
     /// Of the device, or the host, or the presentation engine.
     pub(super) queue: u8,
     /// When the batch was submitted.
@@ -45,7 +45,7 @@ pub(super) enum Happens {
     /// Dependencies of one command, all of which look at what was before it.
     Depends(Vec<Element>),
     SetsEvent {
-        stages: Stages,
+        stages: StageSet,
         given: u64,
         recorded: Option<(CommandBufferId, u32)>,
     },
@@ -105,8 +105,8 @@ pub(super) enum Completion {
 pub(super) struct Used {
     pub(super) resource: ResourceId,
     pub(super) region: Region,
-    pub(super) usage: Usage,
-    pub(super) order: Order,
+    pub(super) usage: UsageIndex,
+    pub(super) order: AccessOrder,
     pub(super) role: Role,
     pub(super) detail: Detail,
     pub(super) within: Within,
@@ -124,12 +124,12 @@ pub(super) struct Used {
 }
 
 impl Used {
-    pub(super) fn new(resource: ResourceId, region: Region, usage: Usage, role: Role) -> Used {
+    pub(super) fn new(resource: ResourceId, region: Region, usage: UsageIndex, role: Role) -> Used {
         Used {
             resource,
             region,
             usage,
-            order: Order::None,
+            order: AccessOrder::None,
             role,
             detail: Detail::Command(Origin::NONE),
             within: Within::Nothing,
@@ -143,13 +143,13 @@ impl Used {
     }
 
     pub(super) fn is_write(&self) -> bool {
-        TABLES.write_column(self.usage).is_some()
+        SYNC_TABLES.write_column(self.usage).is_some()
     }
 }
 
 impl<'a> Timeline<'a> {
     pub(super) fn new(program: &'a Program) -> Timeline<'a> {
-        let mut addresses = Addresses::default();
+        let mut addresses = AddressMap::default();
         for resource in &program.resources {
             addresses.add(resource);
         }
@@ -157,9 +157,9 @@ impl<'a> Timeline<'a> {
             program,
             moments: Vec::new(),
             queues: program.queues.iter().map(|_| VecDeque::new()).collect(),
-            semaphores: (0..program.semaphores).map(|_| Semaphore::default()).collect(),
-            fences: vec![None; program.fences as usize],
-            events: vec![None; program.events as usize],
+            semaphores: (0..program.semaphore_count).map(|_| Semaphore::default()).collect(),
+            fences: vec![None; program.fence_count as usize],
+            events: vec![None; program.event_count as usize],
             suspended: vec![None; program.queues.len()],
             instance: None,
             running: None,
@@ -179,7 +179,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Where things lie at a moment.
-    pub(super) fn addresses(&self, moment: usize) -> &Addresses {
+    pub(super) fn addresses(&self, moment: usize) -> &AddressMap {
         let after = self.addresses.partition_point(|it| it.0 <= moment);
         &self.addresses[after.saturating_sub(1)].1
     }
@@ -219,7 +219,7 @@ pub(super) struct Builder<'a> {
 /// The command that is being executed.
 #[derive(Clone)]
 struct Running {
-    at: At,
+    at: CommandLocation,
     queue: u8,
     submitted: usize,
 }
@@ -232,7 +232,7 @@ struct Parked<'a> {
 
 #[derive(Clone, Copy)]
 enum Work<'a> {
-    Batch(u32, &'a Batch),
+    Batch(u32, &'a SubmitBatch),
     Fence(FenceId),
     Present(&'a [SemaphoreId], &'a [ResourceId]),
     Sparse(SparseWork<'a>),
@@ -240,9 +240,9 @@ enum Work<'a> {
 
 #[derive(Clone, Copy)]
 struct SparseWork<'a> {
-    waits: &'a [Point],
+    waits: &'a [SemaphorePoint],
     binds: &'a [SparseBind],
-    signals: &'a [Point],
+    signals: &'a [SemaphorePoint],
     fence: Option<FenceId>,
 }
 
@@ -254,67 +254,67 @@ struct Semaphore {
 }
 
 /// Images of which single components are used have addresses for each.
-fn add_planes(addresses: &mut Addresses, moments: &[Moment]) {
+fn add_planes(addresses: &mut AddressMap, moments: &[Moment]) {
     for moment in moments {
         let uses = if let Happens::Uses(uses) = &moment.what { &uses[..] } else { &[] };
         let elements = if let Happens::Depends(elements) = &moment.what { &elements[..] } else { &[] };
         let abouts = elements.iter().filter_map(|it| it.about.as_ref()).map(|it| (it.resource, &it.region));
         for (resource, region) in uses.iter().map(|it| (it.resource, &it.region)).chain(abouts) {
-            if addresses.wants_planes(resource, region) {
-                addresses.add_planes(resource);
+            if addresses.needs_component_planes(resource, region) {
+                addresses.add_component_planes(resource);
             }
         }
     }
 }
 
 impl<'a> Builder<'a> {
-    fn step(&mut self, index: u32, step: &'a Step) {
+    fn step(&mut self, index: u32, step: &'a HostStep) {
         let host = self.queues.len() as u8;
         match step {
-            Step::Submit { queue, batches, fence } => self.submit(index, *queue, batches, *fence),
-            Step::WaitFences(fences) => {
+            HostStep::Submit { queue, batches, fence } => self.submit(index, *queue, batches, *fence),
+            HostStep::WaitFences(fences) => {
                 let from = fences.iter().filter_map(|it| *self.fences.get(it.0 as usize)?).collect();
                 self.host(index, host, Happens::HostLearns(from));
             }
-            Step::ResetFences(fences) => {
+            HostStep::ResetFences(fences) => {
                 for fence in fences {
                     self.fences.get_mut(fence.0 as usize).map(Option::take);
                 }
             }
-            Step::QueueIdle(queue) => self.idle(index, &[queue.0 as u8]),
-            Step::DeviceIdle => self.idle(index, &(0..host).collect::<Vec<_>>()),
-            Step::WaitSemaphores(points) => {
+            HostStep::QueueIdle(queue) => self.idle(index, &[queue.0 as u8]),
+            HostStep::DeviceIdle => self.idle(index, &(0..host).collect::<Vec<_>>()),
+            HostStep::WaitSemaphores(points) => {
                 let from = points.iter().filter_map(|it| self.signal_of(*it)).collect();
                 self.host(index, host, Happens::HostLearns(from));
             }
-            Step::SignalSemaphore(point) => {
+            HostStep::SignalSemaphore(point) => {
                 let moment = self.host(index, host, Happens::HostSignals);
                 self.set_semaphore(*point, moment);
             }
-            Step::SetEvent(event) => {
+            HostStep::SetEvent(event) => {
                 let what = Happens::SetsEvent {
-                    stages: scope::EVERYTHING.host,
+                    stages: scope::COMMON_SETS.host,
                     given: PipelineStageFlags2::HOST.0,
                     recorded: None,
                 };
                 let moment = self.host(index, host, what);
                 self.set_event(event.0 as usize, moment);
             }
-            Step::ResetEvent(event) => {
+            HostStep::ResetEvent(event) => {
                 self.events.get_mut(event.0 as usize).map(Option::take);
             }
-            Step::HostAccess { resource, region, is_write, .. } => {
+            HostStep::HostAccess { resource, region, is_write, .. } => {
                 let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
-                let usage = TABLES.usage(PipelineStageFlags2::HOST.0, access.0);
+                let usage = SYNC_TABLES.usage(PipelineStageFlags2::HOST.0, access.0);
                 let uses = usage.map(|usage| Used::new(*resource, region.clone(), usage, Role::Host));
                 self.host(index, host, Happens::Uses(uses.into_iter().collect()));
             }
-            Step::Acquire { image, semaphore, fence } => self.acquire(index, *image, *semaphore, *fence),
-            Step::Present { queue, waits, images } => self.park(index, *queue, [Work::Present(waits, images)]),
-            Step::BindSparse { queue, waits, binds, signals, fence } => {
+            HostStep::Acquire { image, semaphore, fence } => self.acquire(index, *image, *semaphore, *fence),
+            HostStep::Present { queue, waits, images } => self.park(index, *queue, [Work::Present(waits, images)]),
+            HostStep::BindSparse { queue, waits, binds, signals, fence } => {
                 self.park(index, *queue, [Work::Sparse(SparseWork { waits, binds, signals, fence: *fence })]);
             }
-            Step::Destroy(resource) => {
+            HostStep::Destroy(resource) => {
                 self.host(index, host, Happens::Destroys(*resource));
             }
         }
@@ -322,7 +322,7 @@ impl<'a> Builder<'a> {
     }
 
     fn host(&mut self, step: u32, queue: u8, what: Happens) -> usize {
-        self.moments.push(Moment { place: Place::Step(step), queue, submitted: None, what });
+        self.moments.push(Moment { place: ProgramLocation::Step(step), queue, submitted: None, what });
         self.moments.len() - 1
     }
 
@@ -341,11 +341,11 @@ impl<'a> Builder<'a> {
             *fence = Some(moment);
         }
         if let Some(semaphore) = semaphore {
-            self.set_semaphore(Point { semaphore, value: None }, moment);
+            self.set_semaphore(SemaphorePoint { semaphore, value: None }, moment);
         }
     }
 
-    fn submit(&mut self, step: u32, queue: QueueId, batches: &'a [Batch], fence: Option<FenceId>) {
+    fn submit(&mut self, step: u32, queue: QueueId, batches: &'a [SubmitBatch], fence: Option<FenceId>) {
         let batches = batches.iter().enumerate().map(|(index, it)| Work::Batch(index as u32, it));
         self.park(step, queue, batches.chain(fence.map(Work::Fence)));
     }
@@ -363,7 +363,7 @@ impl<'a> Builder<'a> {
             let is_ready = |it: &Parked<'_>| self.is_ready(it.work);
             let Some(queue) = self.queues.iter().position(|it| it.front().is_some_and(is_ready)) else { return };
             let Some(Parked { step, submitted, work }) = self.queues[queue].pop_front() else { return };
-            let at = At { step, batch: 0, primary: 0, path: Vec::new() };
+            let at = CommandLocation { step, batch: 0, primary: 0, path: Vec::new() };
             self.running = Some(Running { at, queue: queue as u8, submitted });
             match work {
                 Work::Batch(index, batch) => self.batch(index, batch),
@@ -381,7 +381,7 @@ impl<'a> Builder<'a> {
     }
 
     fn is_ready(&self, work: Work<'_>) -> bool {
-        let binary = |semaphore| Point { semaphore, value: None };
+        let binary = |semaphore| SemaphorePoint { semaphore, value: None };
         match work {
             Work::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
             Work::Fence(_) => true,
@@ -391,7 +391,7 @@ impl<'a> Builder<'a> {
     }
 
     fn present(&mut self, step: u32, submitted: usize, waits: &[SemaphoreId], images: &[ResourceId]) {
-        let points = waits.iter().map(|it| Point { semaphore: *it, value: None });
+        let points = waits.iter().map(|it| SemaphorePoint { semaphore: *it, value: None });
         let signals: Vec<usize> = points.filter_map(|it| self.take(it)).collect();
         let uses = images.iter().map(|image| {
             let region = whole_image(self.program, *image);
@@ -399,14 +399,14 @@ impl<'a> Builder<'a> {
         });
         let what = Happens::Uses(uses.collect());
         let queue = self.queues.len() as u8 + 1;
-        self.moments.push(Moment { place: Place::Step(step), queue, submitted: Some(submitted), what });
+        self.moments.push(Moment { place: ProgramLocation::Step(step), queue, submitted: Some(submitted), what });
     }
 
     fn bind_sparse(&mut self, step: u32, queue: u8, submitted: usize, work: SparseWork<'a>) {
         let signals = work.waits.iter().filter_map(|it| self.take(*it)).collect();
         let is_signaling = !work.signals.is_empty() || work.fence.is_some();
         let what = Happens::Binds { signals, is_signaling };
-        self.moments.push(Moment { place: Place::Step(step), queue, submitted: Some(submitted), what });
+        self.moments.push(Moment { place: ProgramLocation::Step(step), queue, submitted: Some(submitted), what });
         let moment = self.moments.len() - 1;
         self.binds.push((moment, work.binds));
         for point in work.signals {
@@ -417,12 +417,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn batch(&mut self, index: u32, batch: &'a Batch) {
+    fn batch(&mut self, index: u32, batch: &'a SubmitBatch) {
         self.at(|at| at.batch = index);
         let step = self.running.as_ref().map_or(0, |it| it.at.step);
         let part = |it: usize| BatchPart { step, batch: index, index: it as u32 };
         self.push(Happens::BatchBegins);
-        for (index, Wait { point, stages }) in batch.waits.iter().enumerate() {
+        for (index, SemaphoreWait { point, stages }) in batch.waits.iter().enumerate() {
             let signal = self.take(*point);
             self.push(Happens::Waits { signal, stages: *stages, part: part(index) });
         }
@@ -432,13 +432,13 @@ impl<'a> Builder<'a> {
             self.commands(*id);
         }
         self.at(|at| at.primary = 0);
-        for (index, Signal { point, stages }) in batch.signals.iter().enumerate() {
+        for (index, SemaphoreSignal { point, stages }) in batch.signals.iter().enumerate() {
             let moment = self.push(Happens::Signals { stages: *stages, part: part(index) });
             self.set_semaphore(*point, moment);
         }
     }
 
-    fn is_signaled(&self, point: Point) -> bool {
+    fn is_signaled(&self, point: SemaphorePoint) -> bool {
         let Some(semaphore) = self.semaphores.get(point.semaphore.0 as usize) else { return true };
         match point.value {
             None => semaphore.binary.is_some(),
@@ -446,19 +446,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn signal_of(&self, point: Point) -> Option<usize> {
+    fn signal_of(&self, point: SemaphorePoint) -> Option<usize> {
         let values = &self.semaphores.get(point.semaphore.0 as usize)?.values;
         values.range(point.value.filter(|it| *it > 0)?..).next().map(|it| *it.1)
     }
 
-    fn take(&mut self, point: Point) -> Option<usize> {
+    fn take(&mut self, point: SemaphorePoint) -> Option<usize> {
         match point.value {
             None => self.semaphores.get_mut(point.semaphore.0 as usize)?.binary.take(),
             Some(_) => self.signal_of(point),
         }
     }
 
-    fn set_semaphore(&mut self, point: Point, moment: usize) {
+    fn set_semaphore(&mut self, point: SemaphorePoint, moment: usize) {
         let Some(semaphore) = self.semaphores.get_mut(point.semaphore.0 as usize) else { return };
         match point.value {
             None => semaphore.binary = Some(moment),
@@ -477,7 +477,7 @@ impl<'a> Builder<'a> {
     pub(super) fn push(&mut self, what: Happens) -> usize {
         let running = self.running.clone();
         let Some(Running { at, queue, submitted }) = running else { return self.moments.len() };
-        self.moments.push(Moment { place: Place::Command(at), queue, submitted: Some(submitted), what });
+        self.moments.push(Moment { place: ProgramLocation::Command(at), queue, submitted: Some(submitted), what });
         self.moments.len() - 1
     }
 
@@ -503,7 +503,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn at(&mut self, change: impl FnOnce(&mut At)) {
+    fn at(&mut self, change: impl FnOnce(&mut CommandLocation)) {
         if let Some(running) = &mut self.running {
             change(&mut running.at);
         }
@@ -529,7 +529,7 @@ impl<'a> Builder<'a> {
             }
             Command::SetEvent(set) => {
                 let (event, given) = super::element::set_stages(set);
-                let stages = scope::source(given, self.flags());
+                let stages = scope::source_stages(given, self.flags());
                 let moment = self.push(Happens::SetsEvent { stages, given, recorded: Some((buffer, index)) });
                 self.set_event(event.0 as usize, moment);
             }
@@ -589,7 +589,7 @@ impl<'a> Builder<'a> {
 }
 
 fn used(access: &lavascope_sync_ir::Access) -> Option<Used> {
-    let usage = TABLES.usage(access.stage, access.access)?;
+    let usage = SYNC_TABLES.usage(access.stage, access.access)?;
     let order = access.order.into();
     let detail = Detail::Command(access.origin);
     Some(Used { order, detail, ..Used::new(access.resource, access.region.clone(), usage, Role::Command) })
@@ -612,7 +612,7 @@ fn whole_image(program: &Program, image: ResourceId) -> Region {
 }
 
 /// The masks of a semaphore: all accesses of the stages that wait, after all of those that signal.
-pub(super) fn semaphore_scope(signal: u64, wait: u64) -> Scope {
+pub(super) fn semaphore_scope(signal: u64, wait: u64) -> SyncScope {
     let all = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
-    Scope { src_stages: signal, src_access: all, dst_stages: wait, dst_access: all }
+    SyncScope { src_stages: signal, src_access: all, dst_stages: wait, dst_access: all }
 }

@@ -11,7 +11,7 @@ use lavascope_explain::{
     Budget, Change, Explainer, Gap, Numbers, Removal, Verdict, explain, over_synchronized, propose, report,
 };
 use lavascope_sim::hazard::{Kinds, make_sparse, print, random_program, share_memory, shrink};
-use lavascope_sync_ir::{Found, HazardKind, Place, Program, Region, ResourceId, Scope};
+use lavascope_sync_ir::{Hazard, HazardKind, ProgramLocation, Program, Region, ResourceId, SyncScope};
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
@@ -43,13 +43,13 @@ fn agreement(program: &Program) -> Agreement {
         }
     }
     // A command may access the same memory in several ways: it is covered if all are.
-    let mut pairs: BTreeMap<(Place, Place, ResourceId), bool> = BTreeMap::new();
+    let mut pairs: BTreeMap<(ProgramLocation, ProgramLocation, ResourceId), bool> = BTreeMap::new();
     for it in explainer.neighbors() {
         *pairs.entry((it.at, it.prior, it.resource)).or_insert(true) &= it.is_covered;
     }
     for (pair, is_covered) in pairs {
         all.neighbors += 1;
-        let same = |it: &&Found| (&it.at, &it.prior, &it.resource) == (&pair.0, &pair.1, &pair.2);
+        let same = |it: &&Hazard| (&it.at, &it.prior, &it.resource) == (&pair.0, &pair.1, &pair.2);
         let hazard = found.iter().find(same);
         if hazard.is_some() == is_covered {
             all.wrong.push(format!("{pair:?} is covered: {is_covered}; {found:#?}"));
@@ -58,11 +58,11 @@ fn agreement(program: &Program) -> Agreement {
     all
 }
 
-fn agrees(kinds: Kinds, count: u64) {
-    agrees_on(programs(kinds, count), count);
+fn assert_agreement(kinds: Kinds, count: u64) {
+    assert_agreement_on(programs(kinds, count), count);
 }
 
-fn agrees_on(programs: impl Iterator<Item = (u64, Program)>, count: u64) {
+fn assert_agreement_on(programs: impl Iterator<Item = (u64, Program)>, count: u64) {
     let (mut hazards, mut neighbors) = (0, 0);
     let mut wrong: Vec<u64> = Vec::new();
     let mut shown = String::new();
@@ -85,22 +85,22 @@ fn agrees_on(programs: impl Iterator<Item = (u64, Program)>, count: u64) {
 
 #[test]
 fn the_follower_agrees_on_barriers() {
-    agrees(Kinds::BARRIERS, 500);
+    assert_agreement(Kinds::BARRIERS, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_queues_events_and_secondaries() {
-    agrees(Kinds::STAGE_ONE, 500);
+    assert_agreement(Kinds::STAGE_ONE, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_everything() {
-    agrees(Kinds::ALL, 500);
+    assert_agreement(Kinds::ALL, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_aliases() {
-    agrees(Kinds::ALIASES, 500);
+    assert_agreement(Kinds::ALIASES, 500);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_follower_agrees_on_sparse_buffers() {
         make_sparse(&mut program, seed);
         (seed, program)
     });
-    agrees_on(sparse, 300);
+    assert_agreement_on(sparse, 300);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn the_follower_agrees_on_attachments_in_shared_memory() {
         share_memory(&mut program);
         (seed, program)
     });
-    agrees_on(shared, 300);
+    assert_agreement_on(shared, 300);
 }
 
 /// What can be done about the hazards of random programs.
@@ -471,7 +471,7 @@ fn what_covers_is_said_to_cover() {
     // Asked about all the same, the explanation says how the two barriers carry the write to the read.
     let (at, prior) = (neighbors[0].at.clone(), neighbors[0].prior.clone());
     let (kind, resource, region) = (HazardKind::ReadAfterWrite, ResourceId(1), Region::Buffer(0..64));
-    let explanation = explain(&program, &Found { kind, at, prior, resource, region }).expect("an explanation");
+    let explanation = explain(&program, &Hazard { kind, at, prior, resource, region }).expect("an explanation");
     assert!(explanation.is_covered);
     let verdicts: Vec<Verdict> = explanation.operations.iter().map(|it| it.verdict).collect();
     assert_eq!(verdicts, [Verdict::Carries, Verdict::Covers]);
@@ -580,8 +580,8 @@ fn needless_synchronization_is_found_and_needed_is_not() {
     // Two accesses before, three behind; without the bit one of those that wait is left out.
     let wide = over_synchronized(&text("  barrier copy:write => copy|compute:transfer_read|storage_read\n"), budget);
     let bits: Vec<(Removal, usize)> = wide.surplus.iter().map(|it| (it.what, it.accesses)).collect();
-    let stage = Scope { dst_stages: PipelineStageFlags2::COMPUTE_SHADER.0, ..Scope::default() };
-    let access = Scope { dst_access: AccessFlags2::SHADER_STORAGE_READ.0, ..Scope::default() };
+    let stage = SyncScope { dst_stages: PipelineStageFlags2::COMPUTE_SHADER.0, ..SyncScope::default() };
+    let access = SyncScope { dst_access: AccessFlags2::SHADER_STORAGE_READ.0, ..SyncScope::default() };
     assert_eq!(bits, [(Removal::Bits(stage), 1), (Removal::Bits(access), 0)]);
 }
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lavascope_diag::Code;
-use lavascope_engine::{RaceKind, event_races};
+use lavascope_engine::{EventRaceKind, event_races};
 use lavascope_explain::{
     Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, diagnose_races, fault_code, never_executed,
     over_synchronized, parked, race_code, report,
 };
 use lavascope_scenario::{Kind, Scenario, parse, run};
-use lavascope_sync_ir::{FaultKind, HazardKind};
+use lavascope_sync_ir::{UndefinedContentsKind, HazardKind};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/hazards")
@@ -63,9 +63,9 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
 }
 
 /// Those of buffers and those of images.
-fn fault_codes() -> Vec<(FaultKind, Code)> {
+fn fault_codes() -> Vec<(UndefinedContentsKind, Code)> {
     let both = |kind| [false, true].map(|is_image| (kind, Code(Cow::Borrowed(fault_code(kind, is_image)))));
-    let mut all: Vec<(FaultKind, Code)> = FaultKind::ALL.into_iter().flat_map(both).collect();
+    let mut all: Vec<(UndefinedContentsKind, Code)> = UndefinedContentsKind::ALL.into_iter().flat_map(both).collect();
     all.dedup();
     all
 }
@@ -97,7 +97,7 @@ fn pages_say_their_names_and_there_are_no_others() {
         .map(|it| code(it).to_string())
         .into_iter()
         .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned))
-        .chain(RaceKind::ALL.map(|it| race_code(it, "vkCmdSetEvent")))
+        .chain(EventRaceKind::ALL.map(|it| race_code(it, "vkCmdSetEvent")))
         .chain(fault_codes().into_iter().map(|it| it.1.to_string()));
     let mut expected: Vec<String> = codes.map(|it| format!("{it}.md")).collect();
     let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
@@ -155,7 +155,7 @@ fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
 
 #[test]
 fn the_pages_of_event_races_have_some_and_then_none() {
-    for kind in RaceKind::ALL {
+    for kind in EventRaceKind::ALL {
         let code = Code(Cow::Owned(race_code(kind, "vkCmdSetEvent")));
         let told = |heading: &str| {
             let scenario = judged_of(&code, heading);

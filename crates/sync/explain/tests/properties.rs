@@ -5,7 +5,7 @@ use lavascope_abi::{DescriptorType, ImageLayout};
 use lavascope_diag::{Diagnostic, Labels, Object};
 use lavascope_explain::{Executor, Names, Numbers, Sequence, report};
 use lavascope_scenario::parse;
-use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, Place, Program, QueueId, ResourceId};
+use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, ProgramLocation, Program, QueueId, ResourceId};
 
 /// Names as a running program has them.
 struct Live<'a> {
@@ -27,7 +27,7 @@ impl Names for Live<'_> {
         format!("VkQueue#{}", queue.0)
     }
 
-    fn place(&self, place: &Place) -> String {
+    fn place(&self, place: &ProgramLocation) -> String {
         self.numbers.place(place)
     }
 
@@ -35,31 +35,31 @@ impl Names for Live<'_> {
         self.numbers.recorded(buffer, command)
     }
 
-    fn function(&self, place: &Place, stage: u64) -> String {
+    fn function(&self, place: &ProgramLocation, stage: u64) -> String {
         let own = self.numbers.function(place, stage);
         self.functions.iter().find(|it| it.0 == own).map_or(own, |it| it.1.to_owned())
     }
 
-    fn labels(&self, place: &Place) -> Labels {
+    fn labels(&self, place: &ProgramLocation) -> Labels {
         let queue = vec!["Frame".to_owned()];
         match place {
-            Place::Command(_) => Labels { queue, commands: vec!["Sky".to_owned()] },
-            Place::Step(_) => Labels::default(),
+            ProgramLocation::Command(_) => Labels { queue, commands: vec!["Sky".to_owned()] },
+            ProgramLocation::Step(_) => Labels::default(),
         }
     }
 
-    fn call(&self, place: &Place) -> Option<String> {
-        matches!(place, Place::Command(_)).then(|| "vkQueueSubmit".to_owned())
+    fn call(&self, place: &ProgramLocation) -> Option<String> {
+        matches!(place, ProgramLocation::Command(_)).then(|| "vkQueueSubmit".to_owned())
     }
 
-    fn executor(&self, place: &Place) -> Option<Executor> {
-        let Place::Command(at) = place else { return None };
+    fn executor(&self, place: &ProgramLocation) -> Option<Executor> {
+        let ProgramLocation::Command(at) = place else { return None };
         let depth = if at.path.len() > 1 { "secondary" } else { "main" };
         Some(Executor { commands: format!("VkCommandBuffer \"{depth}\""), queue: "VkQueue#0".to_owned() })
     }
 
-    fn sequence(&self, place: &Place) -> Option<Sequence> {
-        let Place::Command(at) = place else { return None };
+    fn sequence(&self, place: &ProgramLocation) -> Option<Sequence> {
+        let ProgramLocation::Command(at) = place else { return None };
         Some(Sequence { command: *at.path.last()?, resets: 2 })
     }
 }

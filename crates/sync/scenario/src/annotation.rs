@@ -1,6 +1,6 @@
 //! Annotations: `# ^ KIND OBJECT after LABEL` under the operand they are about.
 
-use lavascope_sync_ir::{Area, FaultKind, Image, ImageRegion, Region, Resource, ResourceKind};
+use lavascope_sync_ir::{Area, UndefinedContentsKind, ImageDesc, ImageRegion, Region, Resource, ResourceKind};
 
 use crate::builder::{Builder, Operand, Statement};
 use crate::error::{Result, ScenarioError};
@@ -82,7 +82,7 @@ fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: 
     let (statement, operand) = place(builder, &cursor, last, column)?;
     let after = match kind {
         // Nothing came first: that is what is wrong.
-        Kind::Fault(FaultKind::AcquireWithoutRelease) => None,
+        Kind::Fault(UndefinedContentsKind::AcquireWithoutRelease) => None,
         Kind::Hazard(_) | Kind::Fault(_) => {
             cursor.expect("after")?;
             Some(after(builder, &mut cursor, statement.site)?)
@@ -164,7 +164,7 @@ pub(crate) fn contains(resource: &Resource, outer: &Region, inner: &Region) -> b
     }
 }
 
-fn image_contains(image: &Image, outer: &ImageRegion, inner: &ImageRegion) -> bool {
+fn image_contains(image: &ImageDesc, outer: &ImageRegion, inner: &ImageRegion) -> bool {
     const COLOR: u32 = 0x1;
     const PLANES: u32 = 0x70;
     let within = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| a.start <= b.start && b.end <= a.end;

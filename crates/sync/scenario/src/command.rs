@@ -87,18 +87,18 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Command, 
         "draw" => clauses(builder, cursor, 0, ops)?,
         "dispatch" => clauses(builder, cursor, PipelineStageFlags2::COMPUTE_SHADER.0, ops)?,
         "access" => clauses(builder, cursor, 0, ops)?,
-        "barrier" => Command::Barrier(Barrier::Two { dependencies: parse_dependencies(builder, cursor, ops)? }),
+        "barrier" => Command::Barrier(Barrier::Sync2 { dependencies: parse_dependencies(builder, cursor, ops)? }),
         "barrier1" => {
             let (src_stages, dst_stages, dependencies) = parse_dependencies_one(builder, cursor, ops)?;
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
         }
         "set" => {
             let event = builder.event(cursor)?;
-            Command::SetEvent(SetEvent::Two { event, dependencies: parse_dependencies(builder, cursor, ops)? })
+            Command::SetEvent(SetEvent::Sync2 { event, dependencies: parse_dependencies(builder, cursor, ops)? })
         }
         "set1" => {
             let event = builder.event(cursor)?;
-            Command::SetEvent(SetEvent::One { event, stages: parse_stages(cursor)? })
+            Command::SetEvent(SetEvent::Sync1 { event, stages: parse_stages(cursor)? })
         }
         "reset" => Command::ResetEvent { event: builder.event(cursor)?, stages: parse_stages(cursor)? },
         "wait" => wait(builder, cursor, ops)?,
@@ -239,7 +239,7 @@ fn wait(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> 
         let event = builder.event(cursor)?;
         events.push((event, parse_dependencies(builder, cursor, operands)?));
         if !cursor.take("and") {
-            return Ok(Command::WaitEvents(WaitEvents::Two { events }));
+            return Ok(Command::WaitEvents(WaitEvents::Sync2 { events }));
         }
     }
 }
@@ -250,7 +250,7 @@ fn wait_one(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>)
         events.push(builder.event(cursor)?);
     }
     let (src_stages, dst_stages, dependencies) = parse_dependencies_one(builder, cursor, operands)?;
-    Ok(Command::WaitEvents(WaitEvents::One { events, src_stages, dst_stages, dependencies }))
+    Ok(Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies }))
 }
 
 fn execute(builder: &Builder, cursor: &mut Cursor) -> Result<Command> {

@@ -1,7 +1,7 @@
 //! Declarations: memory, buffers, images, queues, events, semaphores, fences and render passes.
 
 use lavascope_abi::Format;
-use lavascope_sync_ir::{Attachment, AttachmentKind, Binding, EventId, FenceId, Image, LoadOp, MemoryId, Queue};
+use lavascope_sync_ir::{Attachment, AttachmentKind, MemoryBinding, EventId, FenceId, ImageDesc, LoadOp, MemoryId, Queue};
 use lavascope_sync_ir::{QueueId, RenderPass, RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, StoreOp};
 use lavascope_sync_ir::{Subpass, SubpassDependency, SubresourceLayout, Tiling};
 
@@ -79,7 +79,7 @@ fn check_size(cursor: &Cursor, column: u32, size: u64) -> Result<()> {
 fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     let names = name_list(cursor, "the name of an image")?;
     let extent = extent(cursor)?;
-    let mut image = Image { format: FORMAT, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
+    let mut image = ImageDesc { format: FORMAT, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
     let (mut is_exclusive, mut is_sparse) = (false, false);
     while cursor.next_is_word() && !cursor.is("at") {
         let token = cursor.word("a property")?;
@@ -126,7 +126,7 @@ fn linear(cursor: &mut Cursor) -> Result<Tiling> {
 }
 
 /// Every level has a layout, and no row lies over another.
-fn check_layouts(cursor: &Cursor, image: &Image) -> Result<()> {
+fn check_layouts(cursor: &Cursor, image: &ImageDesc) -> Result<()> {
     let Tiling::Pitched(layouts) = &image.tiling else { return Ok(()) };
     let error = |message: String| Err(cursor.error_at(cursor.column(), message));
     let levels = levels(image);
@@ -178,7 +178,7 @@ fn extent(cursor: &mut Cursor) -> Result<[u32; 3]> {
 }
 
 /// `at m+64`, and the size where it is not the resource's own.
-fn binding(builder: &Builder, cursor: &mut Cursor, own_size: u64) -> Result<Option<Binding>> {
+fn binding(builder: &Builder, cursor: &mut Cursor, own_size: u64) -> Result<Option<MemoryBinding>> {
     if !cursor.take("at") {
         return Ok(None);
     }
@@ -196,7 +196,7 @@ fn binding(builder: &Builder, cursor: &mut Cursor, own_size: u64) -> Result<Opti
         let message = format!("{size} bytes from {offset} do not fit into {memory_size} bytes of memory");
         return Err(cursor.error_at(column, message));
     }
-    Ok(Some(Binding { memory, offset, size }))
+    Ok(Some(MemoryBinding { memory, offset, size }))
 }
 
 fn add_resources(builder: &mut Builder, cursor: &Cursor, names: Vec<Token>, resource: Resource) -> Result<()> {
@@ -266,13 +266,13 @@ fn queue_flags(cursor: &mut Cursor) -> Result<u32> {
 fn names(builder: &mut Builder, cursor: &mut Cursor, kind: Named) -> Result<()> {
     for token in name_list(cursor, "a name")? {
         if let Named::Event(_) = kind {
-            let name = builder.define(cursor, token, Named::Event(EventId(builder.program.events)))?;
+            let name = builder.define(cursor, token, Named::Event(EventId(builder.program.event_count)))?;
             builder.names.events.push(name);
-            builder.program.events += 1;
+            builder.program.event_count += 1;
         } else {
-            let name = builder.define(cursor, token, Named::Fence(FenceId(builder.program.fences)))?;
+            let name = builder.define(cursor, token, Named::Fence(FenceId(builder.program.fence_count)))?;
             builder.names.fences.push(name);
-            builder.program.fences += 1;
+            builder.program.fence_count += 1;
         }
     }
     Ok(())
@@ -286,9 +286,9 @@ enum SemaphoreType {
 
 fn semaphores(builder: &mut Builder, cursor: &mut Cursor, of: SemaphoreType) -> Result<()> {
     for token in name_list(cursor, "the name of a semaphore")? {
-        let name = builder.define(cursor, token, Named::Semaphore(SemaphoreId(builder.program.semaphores)))?;
+        let name = builder.define(cursor, token, Named::Semaphore(SemaphoreId(builder.program.semaphore_count)))?;
         builder.names.semaphores.push(Semaphore { name, is_timeline: of == SemaphoreType::Timeline });
-        builder.program.semaphores += 1;
+        builder.program.semaphore_count += 1;
     }
     Ok(())
 }

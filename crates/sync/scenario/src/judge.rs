@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use lavascope_sync_ir::{Area, Command, Fault, FaultKind, Findings, Found, HazardKind, Image, ImageRegion, Place};
-use lavascope_sync_ir::{Program, Region, Resource, ResourceId, ResourceKind, Step};
+use lavascope_sync_ir::{Area, Command, UndefinedContents, UndefinedContentsKind, Findings, Hazard, HazardKind, ImageDesc, ImageRegion, ProgramLocation};
+use lavascope_sync_ir::{Program, Region, Resource, ResourceId, ResourceKind, HostStep};
 
 use crate::annotation::contains;
 use crate::builder::{Statement, Usage};
@@ -22,7 +22,7 @@ pub struct Mismatch {
 }
 
 /// Compares as sets: kind, object, range, earlier event and operand. For whoever finds hazards only.
-pub fn judge(scenario: &Scenario, found: &[Found]) -> Result<(), Mismatch> {
+pub fn judge(scenario: &Scenario, found: &[Hazard]) -> Result<(), Mismatch> {
     judge_all(scenario, &found.to_vec().into())
 }
 
@@ -122,7 +122,7 @@ fn expectations(
     let mut lost = Vec::new();
     let hazards = found.hazards.iter().map(One::of_hazard);
     for one in hazards.chain(found.faults.iter().map(One::of_fault)) {
-        let site = |place: &Place| site_of(program, place, &origin);
+        let site = |place: &ProgramLocation| site_of(program, place, &origin);
         let is_known = (one.resource.0 as usize) < scenario.program.resources.len();
         let prior = one.prior.as_ref().map(site);
         match (site(&one.at), prior) {
@@ -139,20 +139,20 @@ fn expectations(
 #[derive(Debug)]
 pub(crate) struct One {
     kind: Kind,
-    pub(crate) at: Place,
-    prior: Option<Place>,
+    pub(crate) at: ProgramLocation,
+    prior: Option<ProgramLocation>,
     pub(crate) resource: ResourceId,
     pub(crate) region: Region,
 }
 
 impl One {
-    pub(crate) fn of_hazard(it: &Found) -> One {
-        let Found { kind, at, prior, resource, region } = it.clone();
+    pub(crate) fn of_hazard(it: &Hazard) -> One {
+        let Hazard { kind, at, prior, resource, region } = it.clone();
         One { kind: Kind::Hazard(kind), at, prior: Some(prior), resource, region }
     }
 
-    pub(crate) fn of_fault(it: &Fault) -> One {
-        let Fault { kind, at, prior, resource, region } = it.clone();
+    pub(crate) fn of_fault(it: &UndefinedContents) -> One {
+        let UndefinedContents { kind, at, prior, resource, region } = it.clone();
         One { kind: Kind::Fault(kind), at, prior, resource, region }
     }
 }
@@ -202,20 +202,20 @@ fn usage(kind: Kind) -> Usage {
             HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => Usage::Any,
         },
         Kind::Fault(kind) => match kind {
-            FaultKind::AcquireWithoutRelease => Usage::Any,
-            FaultKind::ReadWithoutAcquire | FaultKind::ReadWithoutTransfer | FaultKind::ReadNotPreserved => Usage::Read,
-            FaultKind::WriteToPreserved => Usage::Write,
+            UndefinedContentsKind::AcquireWithoutRelease => Usage::Any,
+            UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer | UndefinedContentsKind::ReadNotPreserved => Usage::Read,
+            UndefinedContentsKind::WriteToPreserved => Usage::Write,
         },
     }
 }
 
 /// Where a place is written.
-pub(crate) fn site_of(program: &Program, place: &Place, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
+pub(crate) fn site_of(program: &Program, place: &ProgramLocation, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
     let at = match place {
-        Place::Step(step) => return origin(*step).map(Site::Step),
-        Place::Command(at) => at,
+        ProgramLocation::Step(step) => return origin(*step).map(Site::Step),
+        ProgramLocation::Command(at) => at,
     };
-    let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+    let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
     let mut id = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
     let mut path = at.path.as_slice();
     while let [index, place, rest @ ..] = path {
@@ -266,7 +266,7 @@ pub(crate) fn normalize(program: &Program, resource: u32, region: &Region) -> Re
     }
 }
 
-fn covers(image: &Image, part: &ImageRegion, area: &Area) -> bool {
+fn covers(image: &ImageDesc, part: &ImageRegion, area: &Area) -> bool {
     part.mips.clone().all(|mip| {
         let extent = image.extent_of_mip(mip);
         (0..3).all(|axis| area.offset[axis] == 0 && area.extent[axis] >= extent[axis])

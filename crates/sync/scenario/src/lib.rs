@@ -34,7 +34,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lavascope_sync_ir::{FaultKind, HazardKind, Program, Region, ResourceId};
+use lavascope_sync_ir::{UndefinedContentsKind, HazardKind, Program, Region, ResourceId};
 
 pub use error::ScenarioError;
 pub use judge::{Mismatch, annotate, judge, judge_all, judge_variation};
@@ -119,7 +119,7 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Hazard(HazardKind),
-    Fault(FaultKind),
+    Fault(UndefinedContentsKind),
 }
 
 /// A hazard or fault that must be found, as an annotation says it.
@@ -153,7 +153,7 @@ impl Kind {
     }
 
     pub(crate) fn all() -> impl Iterator<Item = Kind> + Clone {
-        HazardKind::ALL.into_iter().map(Kind::Hazard).chain(FaultKind::ALL.into_iter().map(Kind::Fault))
+        HazardKind::ALL.into_iter().map(Kind::Hazard).chain(UndefinedContentsKind::ALL.into_iter().map(Kind::Fault))
     }
 }
 

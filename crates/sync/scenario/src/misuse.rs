@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lavascope_sync_ir::{
-    Barrier, Command, CommandBufferId, Dependency, Program, ResourceId, SetEvent, Step, WaitEvents, What,
+    Barrier, Command, CommandBufferId, Dependency, Program, ResourceId, SetEvent, HostStep, WaitEvents, DependencyTarget,
 };
 
 use crate::error::{Result, ScenarioError};
@@ -23,7 +23,7 @@ pub(crate) fn check(source: &Source<'_>) -> Result<()> {
             let Some(gone) = destroyed.get(&resource) else { continue };
             return Err(fault(source, site, used_again(source, resource, user, *gone)));
         }
-        if let Step::Destroy(resource) = step {
+        if let HostStep::Destroy(resource) = step {
             destroyed.insert(*resource, at as u32);
         }
     }
@@ -87,8 +87,8 @@ fn check_passes(source: &Source<'_>, buffer: u32, commands: &[Command]) -> Resul
     }
 }
 
-fn check_primaries(source: &Source<'_>, site: Site, step: &Step) -> Result<()> {
-    let Step::Submit { batches, .. } = step else { return Ok(()) };
+fn check_primaries(source: &Source<'_>, site: Site, step: &HostStep) -> Result<()> {
+    let HostStep::Submit { batches, .. } = step else { return Ok(()) };
     for it in batches.iter().flat_map(|it| &it.command_buffers) {
         if source.scenario.program.command_buffers[it.0 as usize].is_secondary {
             let name = &source.scenario.names.command_buffers[it.0 as usize];
@@ -103,15 +103,15 @@ fn check_primaries(source: &Source<'_>, site: Site, step: &Step) -> Result<()> {
 type User = (CommandBufferId, u32);
 
 /// What a step uses, and where.
-fn used(program: &Program, step: &Step) -> Vec<(ResourceId, Option<User>)> {
+fn used(program: &Program, step: &HostStep) -> Vec<(ResourceId, Option<User>)> {
     match step {
-        Step::Submit { batches, .. } => {
+        HostStep::Submit { batches, .. } => {
             let buffers = batches.iter().flat_map(|it| &it.command_buffers);
             buffers.flat_map(|it| used_by(program, *it)).map(|(it, user)| (it, Some(user))).collect()
         }
-        Step::HostAccess { resource, .. } | Step::Destroy(resource) => vec![(*resource, None)],
-        Step::Acquire { image, .. } => vec![(*image, None)],
-        Step::Present { images, .. } => images.iter().map(|it| (*it, None)).collect(),
+        HostStep::HostAccess { resource, .. } | HostStep::Destroy(resource) => vec![(*resource, None)],
+        HostStep::Acquire { image, .. } => vec![(*image, None)],
+        HostStep::Present { images, .. } => images.iter().map(|it| (*it, None)).collect(),
         _ => Vec::new(),
     }
 }
@@ -131,10 +131,10 @@ fn used_by(program: &Program, buffer: CommandBufferId) -> Vec<(ResourceId, User)
 fn resources(command: &Command) -> Vec<ResourceId> {
     match command {
         Command::Action(accesses) => accesses.iter().map(|it| it.resource).collect(),
-        Command::Barrier(Barrier::One { dependencies, .. } | Barrier::Two { dependencies })
-        | Command::SetEvent(SetEvent::Two { dependencies, .. })
-        | Command::WaitEvents(WaitEvents::One { dependencies, .. }) => about(dependencies),
-        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().flat_map(|it| about(&it.1)).collect(),
+        Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies })
+        | Command::SetEvent(SetEvent::Sync2 { dependencies, .. })
+        | Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => about(dependencies),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().flat_map(|it| about(&it.1)).collect(),
         Command::BeginRenderPass { views, .. } => views.iter().map(|it| it.resource).collect(),
         Command::BeginRendering(it) => {
             let resolves = it.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| it.view.resource);
@@ -145,9 +145,9 @@ fn resources(command: &Command) -> Vec<ResourceId> {
 }
 
 fn about(dependencies: &[Dependency]) -> Vec<ResourceId> {
-    let resource = |it: &Dependency| match it.what {
-        What::Memory => None,
-        What::Resource { resource, .. } | What::Transition { resource, .. } | What::Ownership { resource, .. } => {
+    let resource = |it: &Dependency| match it.target {
+        DependencyTarget::Global => None,
+        DependencyTarget::Resource { resource, .. } | DependencyTarget::Transition { resource, .. } | DependencyTarget::QueueFamilyTransfer { resource, .. } => {
             Some(resource)
         }
     };

@@ -1,7 +1,7 @@
 //! From text to a scenario: the header, the blocks, and the rules that keep files honest.
 
 use lavascope_abi::QueueFlags;
-use lavascope_sync_ir::{Batch, Command, CommandBuffer, CommandBufferId, Queue, QueueId, Step};
+use lavascope_sync_ir::{SubmitBatch, Command, CommandBuffer, CommandBufferId, Queue, QueueId, HostStep};
 
 use crate::annotation::{self, Comment};
 use crate::builder::{Builder, Named, Statement};
@@ -330,12 +330,12 @@ fn finish(builder: &mut Builder) {
 }
 
 /// What happens when no step is written.
-pub(crate) fn implied_steps(buffers: &[CommandBuffer]) -> Vec<Step> {
+pub(crate) fn implied_steps(buffers: &[CommandBuffer]) -> Vec<HostStep> {
     let primaries = buffers.iter().enumerate().filter(|it| !it.1.is_secondary);
     let command_buffers: Vec<_> = primaries.map(|it| CommandBufferId(it.0 as u32)).collect();
     if command_buffers.is_empty() {
         return Vec::new();
     }
-    let batches = vec![Batch { command_buffers, ..Batch::default() }];
-    vec![Step::Submit { queue: QueueId(0), batches, fence: None }]
+    let batches = vec![SubmitBatch { command_buffers, ..SubmitBatch::default() }];
+    vec![HostStep::Submit { queue: QueueId(0), batches, fence: None }]
 }

@@ -3,7 +3,7 @@
 //! In barriers of version 1 the stages of single dependencies mean nothing; those of the command are read back for them.
 
 use lavascope_sync_ir::{
-    Attachment, Program, Queue, RenderPass, Resource, ResourceKind, Step, Subpass, SubresourceLayout, Tiling,
+    Attachment, Program, Queue, RenderPass, Resource, ResourceKind, HostStep, Subpass, SubresourceLayout, Tiling,
 };
 
 use crate::builder::Statement;
@@ -362,11 +362,11 @@ impl Names {
             resources: program.resources.iter().enumerate().map(resource).collect(),
             queues: numbered("q", program.queues.len()),
             command_buffers: numbered("c", program.command_buffers.len()),
-            events: numbered("e", program.events as usize),
-            semaphores: (0..program.semaphores)
+            events: numbered("e", program.event_count as usize),
+            semaphores: (0..program.semaphore_count)
                 .map(|it| Semaphore { name: format!("s{it}"), is_timeline: timelines.contains(&it) })
                 .collect(),
-            fences: numbered("f", program.fences as usize),
+            fences: numbered("f", program.fence_count as usize),
             render_passes: numbered("p", program.render_passes.len()),
         }
     }
@@ -375,7 +375,7 @@ impl Names {
 fn memories(program: &Program) -> Vec<Memory> {
     let own = program.resources.iter().filter_map(|it| it.binding).map(|it| (it.memory.0, it.offset + it.size));
     let binds =
-        program.steps.iter().flat_map(|it| if let Step::BindSparse { binds, .. } = it { &binds[..] } else { &[] });
+        program.steps.iter().flat_map(|it| if let HostStep::BindSparse { binds, .. } = it { &binds[..] } else { &[] });
     let sparse = binds.filter_map(|it| it.memory.map(|(memory, offset)| (memory.0, offset + it.size)));
     let ends: Vec<(u32, u64)> = own.chain(sparse).collect();
     let count = ends.iter().map(|it| it.0 + 1).max().unwrap_or(0);
@@ -386,14 +386,14 @@ fn memories(program: &Program) -> Vec<Memory> {
 fn timelines(program: &Program) -> Vec<u32> {
     let mut found = Vec::new();
     for step in &program.steps {
-        let points: Vec<lavascope_sync_ir::Point> = match step {
-            Step::Submit { batches, .. } => batches
+        let points: Vec<lavascope_sync_ir::SemaphorePoint> = match step {
+            HostStep::Submit { batches, .. } => batches
                 .iter()
                 .flat_map(|it| it.waits.iter().map(|it| it.point).chain(it.signals.iter().map(|it| it.point)))
                 .collect(),
-            Step::WaitSemaphores(points) => points.clone(),
-            Step::SignalSemaphore(point) => vec![*point],
-            Step::BindSparse { waits, signals, .. } => waits.iter().chain(signals).copied().collect(),
+            HostStep::WaitSemaphores(points) => points.clone(),
+            HostStep::SignalSemaphore(point) => vec![*point],
+            HostStep::BindSparse { waits, signals, .. } => waits.iter().chain(signals).copied().collect(),
             _ => Vec::new(),
         };
         found.extend(points.iter().filter(|it| it.value.is_some()).map(|it| it.semaphore.0));

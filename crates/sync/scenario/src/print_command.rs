@@ -2,9 +2,9 @@
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::WaitEvents;
-use lavascope_sync_ir::{Access, AttachmentKind, AttachmentView, Barrier, Batch, Command, LoadOp, Point, Program};
+use lavascope_sync_ir::{Access, AttachmentKind, AttachmentView, Barrier, SubmitBatch, Command, LoadOp, SemaphorePoint, Program};
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, ResourceKind, SetEvent, SparseBind};
-use lavascope_sync_ir::{SparsePart, Step, StoreOp};
+use lavascope_sync_ir::{SparsePart, HostStep, StoreOp};
 
 use crate::Names;
 use crate::command::{CLAUSES, RENDERING_KINDS, whole_area};
@@ -25,16 +25,16 @@ impl Named<'_> {
         let Named { program, names } = self;
         match command {
             Command::Action(accesses) => self.action(accesses),
-            Command::Barrier(Barrier::Two { dependencies: all }) => {
+            Command::Barrier(Barrier::Sync2 { dependencies: all }) => {
                 spaced("barrier", &dependencies(program, names, all))
             }
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies: all }) => {
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: all }) => {
                 spaced("barrier1", &dependencies_one(program, names, *src_stages, *dst_stages, all))
             }
-            Command::SetEvent(SetEvent::One { event, stages }) => {
+            Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
                 format!("set1 {} {}", names.events[event.0 as usize], stages_text(*stages))
             }
-            Command::SetEvent(SetEvent::Two { event, dependencies: all }) => {
+            Command::SetEvent(SetEvent::Sync2 { event, dependencies: all }) => {
                 spaced(&format!("set {}", names.events[event.0 as usize]), &dependencies(program, names, all))
             }
             Command::ResetEvent { event, stages } => {
@@ -66,12 +66,12 @@ impl Named<'_> {
     fn wait(self, wait: &WaitEvents) -> String {
         let name = |it: &lavascope_sync_ir::EventId| self.names.events[it.0 as usize].as_str();
         match wait {
-            WaitEvents::One { events, src_stages, dst_stages, dependencies: all } => {
+            WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies: all } => {
                 let events = events.iter().map(name).collect::<Vec<_>>().join(" and ");
                 let scopes = dependencies_one(self.program, self.names, *src_stages, *dst_stages, all);
                 format!("wait1 {events} {scopes}")
             }
-            WaitEvents::Two { events } => {
+            WaitEvents::Sync2 { events } => {
                 let one = |it: &(lavascope_sync_ir::EventId, Vec<lavascope_sync_ir::Dependency>)| {
                     spaced(name(&it.0), &dependencies(self.program, self.names, &it.1))
                 };
@@ -172,7 +172,7 @@ impl Named<'_> {
         text
     }
 
-    pub(crate) fn step(self, step: &Step) -> String {
+    pub(crate) fn step(self, step: &HostStep) -> String {
         let names = self.names;
         let queue = |it: &lavascope_sync_ir::QueueId| names.queues[it.0 as usize].as_str();
         let resource = |it: &lavascope_sync_ir::ResourceId| names.resources[it.0 as usize].as_str();
@@ -180,38 +180,38 @@ impl Named<'_> {
         let fence = |it: &lavascope_sync_ir::FenceId| names.fences[it.0 as usize].as_str();
         let event = |it: &lavascope_sync_ir::EventId| names.events[it.0 as usize].as_str();
         match step {
-            Step::Submit { queue: on, batches, fence: with } => {
+            HostStep::Submit { queue: on, batches, fence: with } => {
                 let all: Vec<String> = batches.iter().map(|it| self.batch(it)).collect();
                 let all = if all.is_empty() { " nothing".to_owned() } else { all.join(" then") };
                 let with = with.map_or(String::new(), |it| format!(" fence {}", fence(&it)));
                 format!("{} submit{all}{with}", queue(on))
             }
-            Step::WaitFences(all) => spaced("wait fence", &list(all, fence)),
-            Step::ResetFences(all) => spaced("reset fence", &list(all, fence)),
-            Step::QueueIdle(on) => format!("{} idle", queue(on)),
-            Step::DeviceIdle => "device idle".to_owned(),
-            Step::WaitSemaphores(all) => {
+            HostStep::WaitFences(all) => spaced("wait fence", &list(all, fence)),
+            HostStep::ResetFences(all) => spaced("reset fence", &list(all, fence)),
+            HostStep::QueueIdle(on) => format!("{} idle", queue(on)),
+            HostStep::DeviceIdle => "device idle".to_owned(),
+            HostStep::WaitSemaphores(all) => {
                 let all = all.iter().map(|it| self.point(it, ">=")).collect::<Vec<_>>();
                 format!("host wait {}", all.join(", "))
             }
-            Step::SignalSemaphore(point) => format!("host signal {}", self.point(point, "=")),
-            Step::SetEvent(it) => format!("host set {}", event(it)),
-            Step::ResetEvent(it) => format!("host reset {}", event(it)),
-            Step::HostAccess { resource, region, is_write, .. } => {
+            HostStep::SignalSemaphore(point) => format!("host signal {}", self.point(point, "=")),
+            HostStep::SetEvent(it) => format!("host set {}", event(it)),
+            HostStep::ResetEvent(it) => format!("host reset {}", event(it)),
+            HostStep::HostAccess { resource, region, is_write, .. } => {
                 format!("host {} {}", if *is_write { "writes" } else { "reads" }, self.part(*resource, region))
             }
-            Step::Acquire { image, semaphore: signal, fence: with } => {
+            HostStep::Acquire { image, semaphore: signal, fence: with } => {
                 let signal = signal.map_or(String::new(), |it| format!(" signal {}", semaphore(&it)));
                 let with = with.map_or(String::new(), |it| format!(" fence {}", fence(&it)));
                 format!("acquire {}{signal}{with}", resource(image))
             }
-            Step::Present { queue: on, waits, images } => {
+            HostStep::Present { queue: on, waits, images } => {
                 let text = spaced(&format!("{} present", queue(on)), &list(images, resource));
                 if waits.is_empty() { text } else { format!("{text} wait {}", list(waits, semaphore)) }
             }
-            Step::BindSparse { queue: on, waits, binds, signals, fence: with } => {
+            HostStep::BindSparse { queue: on, waits, binds, signals, fence: with } => {
                 let binds = binds.iter().map(|it| self.sparse_bind(it)).collect::<Vec<_>>().join(", ");
-                let points = |word: &str, all: &[Point], sign: &str| match all {
+                let points = |word: &str, all: &[SemaphorePoint], sign: &str| match all {
                     [] => String::new(),
                     all => {
                         let all: Vec<String> = all.iter().map(|it| self.point(it, sign)).collect();
@@ -222,7 +222,7 @@ impl Named<'_> {
                 let (waits, signals) = (points("wait", waits, ">="), points("signal", signals, "="));
                 format!("{} bind {binds}{waits}{signals}{with}", queue(on))
             }
-            Step::Destroy(it) => format!("destroy {}", resource(it)),
+            HostStep::Destroy(it) => format!("destroy {}", resource(it)),
         }
     }
 
@@ -249,7 +249,7 @@ impl Named<'_> {
     }
 
     /// With a space before each part.
-    fn batch(self, batch: &Batch) -> String {
+    fn batch(self, batch: &SubmitBatch) -> String {
         let mut text = String::new();
         for it in &batch.command_buffers {
             text = format!("{text} {}", self.names.command_buffers[it.0 as usize]);
@@ -269,7 +269,7 @@ impl Named<'_> {
         text
     }
 
-    fn point(self, point: &Point, sign: &str) -> String {
+    fn point(self, point: &SemaphorePoint, sign: &str) -> String {
         let name = &self.names.semaphores[point.semaphore.0 as usize].name;
         point.value.map_or_else(|| name.clone(), |value| format!("{name}{sign}{value}"))
     }

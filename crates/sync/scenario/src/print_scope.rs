@@ -1,6 +1,6 @@
 //! Stages, accesses and dependencies as text.
 
-use lavascope_sync_ir::{Dependency, Ownership, Scope, What};
+use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, SyncScope, DependencyTarget};
 
 use crate::Names;
 use crate::region::{Bytes, text as region_text};
@@ -22,7 +22,7 @@ pub(crate) fn accesses_text(at: u64, bits: u64) -> String {
     words(accesses(), bits)
 }
 
-pub(crate) fn scope_text(scope: &Scope) -> String {
+pub(crate) fn scope_text(scope: &SyncScope) -> String {
     let src = side(scope.src_stages, scope.src_access);
     let dst = side(scope.dst_stages, scope.dst_access);
     format!("{src} => {dst}")
@@ -56,7 +56,7 @@ fn words(entries: &[Entry], bits: u64) -> String {
 
 /// Dependencies of version 2.
 pub(crate) fn dependencies(program: &lavascope_sync_ir::Program, names: &Names, all: &[Dependency]) -> String {
-    let one = |it: &Dependency| format!("{}{}", scope_text(&it.scope), what(program, names, &it.what));
+    let one = |it: &Dependency| format!("{}{}", scope_text(&it.scope), what(program, names, &it.target));
     all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn dependencies_one(
     let one = |it: &Dependency| {
         let src = accesses_text(src_stages, it.scope.src_access);
         let dst = accesses_text(dst_stages, it.scope.dst_access);
-        format!("{src} => {dst}{}", what(program, names, &it.what))
+        format!("{src} => {dst}{}", what(program, names, &it.target))
     };
     if !all.is_empty() {
         text.push_str(": ");
@@ -81,16 +81,16 @@ pub(crate) fn dependencies_one(
     text
 }
 
-fn what(program: &lavascope_sync_ir::Program, names: &Names, what: &What) -> String {
+fn what(program: &lavascope_sync_ir::Program, names: &Names, what: &DependencyTarget) -> String {
     let part = |id: &lavascope_sync_ir::ResourceId, region| {
         region_text(&names.resources[id.0 as usize], &program.resources[id.0 as usize], region, Bytes::Short)
     };
     match what {
-        What::Memory => String::new(),
-        What::Resource { resource, region } => format!(" {}", part(resource, region)),
-        What::Transition { resource, region } => format!(" layout {}", part(resource, region)),
-        What::Ownership { resource, region, ownership } => {
-            let Ownership { src_family, dst_family, is_transition } = *ownership;
+        DependencyTarget::Global => String::new(),
+        DependencyTarget::Resource { resource, region } => format!(" {}", part(resource, region)),
+        DependencyTarget::Transition { resource, region } => format!(" layout {}", part(resource, region)),
+        DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
+            let QueueFamilyTransfer { src_family, dst_family, is_transition } = *ownership;
             let layout = if is_transition { " layout" } else { "" };
             format!(" owner {} {} -> {}{layout}", part(resource, region), family(src_family), family(dst_family))
         }

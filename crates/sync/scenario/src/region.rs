@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use lavascope_abi::desc::{FormatDesc, FormatPlane};
-use lavascope_sync_ir::{Area, Components, Image, ImageRegion, Region, Resource, ResourceId, ResourceKind};
+use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, Region, Resource, ResourceId, ResourceKind};
 use lavascope_sync_ir::{SubresourceLayout, Tiling};
 
 use crate::builder::Builder;
@@ -49,7 +49,7 @@ pub(crate) fn whole(resource: &Resource) -> Region {
     }
 }
 
-pub(crate) fn whole_image(image: &Image) -> ImageRegion {
+pub(crate) fn whole_image(image: &ImageDesc) -> ImageRegion {
     ImageRegion {
         aspects: aspects_of(image),
         mips: 0..image.mips,
@@ -60,7 +60,7 @@ pub(crate) fn whole_image(image: &Image) -> ImageRegion {
 }
 
 /// All aspects that an image has; planes count as one color.
-pub(crate) fn aspects_of(image: &Image) -> u32 {
+pub(crate) fn aspects_of(image: &ImageDesc) -> u32 {
     let Some(desc) = format_desc(image.format) else { return 1 };
     let has = |name: &str| desc.components.iter().any(|it| it.name == name);
     match (has("D"), has("S")) {
@@ -88,7 +88,7 @@ pub(crate) enum Bytes {
 }
 
 /// Bytes that an image takes: to the end of its last row, or with its subresources one behind the other.
-pub(crate) fn image_size(image: &Image) -> u64 {
+pub(crate) fn image_size(image: &ImageDesc) -> u64 {
     let levels = levels(image).into_iter();
     if let Tiling::Pitched(layouts) = &image.tiling {
         let end = |([width, height, depth], it): ([u64; 3], &SubresourceLayout)| {
@@ -101,7 +101,7 @@ pub(crate) fn image_size(image: &Image) -> u64 {
 }
 
 /// The levels of each plane: bytes of a row, rows, slices.
-pub(crate) fn levels(image: &Image) -> Vec<[u64; 3]> {
+pub(crate) fn levels(image: &ImageDesc) -> Vec<[u64; 3]> {
     let of_level = |[width, height, depth, size]: [u64; 4]| [width * size, height, depth];
     let of_aspect = |aspect: ByteAspect| (0..image.mips).map(move |mip| of_level(aspect.blocks(image, mip)));
     byte_aspects(image).into_iter().flat_map(of_aspect).collect()
@@ -116,14 +116,14 @@ struct ByteAspect {
 
 impl ByteAspect {
     /// Blocks each way of a level, and the bytes of one.
-    fn blocks(&self, image: &Image, mip: u32) -> [u64; 4] {
+    fn blocks(&self, image: &ImageDesc, mip: u32) -> [u64; 4] {
         let whole = image.extent_of_mip(mip);
         let count = |it: usize| u64::from(whole[it].div_ceil(self.divisors[it].max(1)).div_ceil(self.block[it].max(1)));
         [count(0), count(1), count(2), self.size]
     }
 }
 
-fn byte_aspects(image: &Image) -> Vec<ByteAspect> {
+fn byte_aspects(image: &ImageDesc) -> Vec<ByteAspect> {
     let Some(desc) = format_desc(image.format) else {
         return vec![ByteAspect { divisors: [1; 3], block: [1; 3], size: 4 }];
     };
@@ -170,7 +170,7 @@ pub(crate) fn parse_bytes(cursor: &mut Cursor) -> Result<Range<u64>> {
     bytes(cursor, u64::MAX)
 }
 
-fn image_part(cursor: &mut Cursor, image: &Image) -> Result<ImageRegion> {
+fn image_part(cursor: &mut Cursor, image: &ImageDesc) -> Result<ImageRegion> {
     let mut region = whole_image(image);
     let mut aspects = 0;
     while cursor.take(".") {
@@ -262,7 +262,7 @@ pub(crate) fn area_text(area: &Area) -> String {
     format!("[{}]", (0..axes).map(range).collect::<Vec<_>>().join(", "))
 }
 
-fn image_text(image: &Image, region: &ImageRegion) -> String {
+fn image_text(image: &ImageDesc, region: &ImageRegion) -> String {
     let whole = whole_image(image);
     let mut text = String::new();
     if region.aspects != whole.aspects {

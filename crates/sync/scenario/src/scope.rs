@@ -1,6 +1,6 @@
 //! Stages, accesses, the two sides of a dependency, and what it is about.
 
-use lavascope_sync_ir::{Dependency, Ownership, Scope, What};
+use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, SyncScope, DependencyTarget};
 
 use crate::builder::{Builder, Operand, Usage};
 use crate::error::Result;
@@ -63,11 +63,11 @@ pub(crate) fn parse_side(cursor: &mut Cursor) -> Result<Side> {
     }
 }
 
-pub(crate) fn parse_scope(cursor: &mut Cursor) -> Result<Scope> {
+pub(crate) fn parse_scope(cursor: &mut Cursor) -> Result<SyncScope> {
     let src = parse_side(cursor)?;
     cursor.expect("=>")?;
     let dst = parse_side(cursor)?;
-    Ok(Scope { src_stages: src.stages, src_access: src.access, dst_stages: dst.stages, dst_access: dst.access })
+    Ok(SyncScope { src_stages: src.stages, src_access: src.access, dst_stages: dst.stages, dst_access: dst.access })
 }
 
 /// Dependencies of version 2, with commas between them; none where the line ends or `and` follows.
@@ -83,7 +83,7 @@ pub(crate) fn parse_dependencies(
     loop {
         let scope = parse_scope(cursor)?;
         let what = parse_what(builder, cursor, operands)?;
-        all.push(Dependency { scope, what });
+        all.push(Dependency { scope, target: what });
         if !cursor.take(",") {
             return Ok(all);
         }
@@ -108,14 +108,14 @@ pub(crate) fn parse_dependencies_one(
         cursor.expect("=>")?;
         let dst_access = parse_accesses(cursor, dst_stages)?;
         let what = parse_what(builder, cursor, operands)?;
-        all.push(Dependency { scope: Scope { src_stages, src_access, dst_stages, dst_access }, what });
+        all.push(Dependency { scope: SyncScope { src_stages, src_access, dst_stages, dst_access }, target: what });
         if !cursor.take(",") {
             return Ok((src_stages, dst_stages, all));
         }
     }
 }
 
-fn parse_what(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<What> {
+fn parse_what(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<DependencyTarget> {
     let mut operand = |cursor: &mut Cursor| {
         let column = cursor.column();
         let (resource, region) = region::parse(builder, cursor)?;
@@ -124,7 +124,7 @@ fn parse_what(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand
     };
     if cursor.take("layout") {
         let (resource, region) = operand(cursor)?;
-        return Ok(What::Transition { resource, region });
+        return Ok(DependencyTarget::Transition { resource, region });
     }
     if cursor.take("owner") {
         let (resource, region) = operand(cursor)?;
@@ -132,14 +132,14 @@ fn parse_what(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand
         cursor.expect("->")?;
         let dst_family = family(cursor)?;
         let is_transition = cursor.take("layout");
-        let ownership = Ownership { src_family, dst_family, is_transition };
-        return Ok(What::Ownership { resource, region, ownership });
+        let ownership = QueueFamilyTransfer { src_family, dst_family, is_transition };
+        return Ok(DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership });
     }
     if cursor.next_is_word() && !cursor.is("and") {
         let (resource, region) = operand(cursor)?;
-        return Ok(What::Resource { resource, region });
+        return Ok(DependencyTarget::Resource { resource, region });
     }
-    Ok(What::Memory)
+    Ok(DependencyTarget::Global)
 }
 
 fn family(cursor: &mut Cursor) -> Result<u32> {

@@ -1,6 +1,6 @@
 //! Where in its text a program has things: for whoever shows them to its author.
 
-use lavascope_sync_ir::{Fault, Found, Place, Region, ResourceId};
+use lavascope_sync_ir::{UndefinedContents, Hazard, ProgramLocation, Region, ResourceId};
 
 use crate::builder::Statement;
 use crate::error::ScenarioError;
@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
     }
 
     /// Where something is written that was executed.
-    pub fn site(&self, place: &Place) -> Option<Site> {
+    pub fn site(&self, place: &ProgramLocation) -> Option<Site> {
         site_of(&self.scenario.program, place, &Some)
     }
 
@@ -45,12 +45,12 @@ impl<'a> Source<'a> {
     }
 
     /// The operand through which the access was made, or the statement.
-    pub fn operand(&self, found: &Found) -> Option<Spot<'a>> {
+    pub fn operand(&self, found: &Hazard) -> Option<Spot<'a>> {
         self.operand_of(&One::of_hazard(found))
     }
 
     /// The same of a fault.
-    pub fn operand_of_fault(&self, fault: &Fault) -> Option<Spot<'a>> {
+    pub fn operand_of_fault(&self, fault: &UndefinedContents) -> Option<Spot<'a>> {
         self.operand_of(&One::of_fault(fault))
     }
 

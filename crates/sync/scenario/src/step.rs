@@ -1,8 +1,8 @@
 //! Steps: what the host does.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_sync_ir::{Batch, Certainty, FenceId, Point, QueueId, Region, ResourceId, SemaphoreId, Signal};
-use lavascope_sync_ir::{SparseBind, SparsePart, Step, Wait};
+use lavascope_sync_ir::{SubmitBatch, Certainty, FenceId, SemaphorePoint, QueueId, Region, ResourceId, SemaphoreId, SemaphoreSignal};
+use lavascope_sync_ir::{SparseBind, SparsePart, HostStep, SemaphoreWait};
 
 use crate::builder::{Builder, Named, Operand, Usage};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::scope::parse_stages;
 const STEPS: [&str; 7] = ["host", "device", "wait", "reset", "acquire", "destroy", "thread"];
 
 /// A step, and its operands where they stand.
-pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Step, Vec<Operand>)> {
+pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(HostStep, Vec<Operand>)> {
     let mut operands = Vec::new();
     let token = cursor.peek().filter(|_| cursor.next_is_word());
     let token = token.ok_or_else(|| cursor.unexpected("a declaration or a step"))?;
@@ -23,17 +23,17 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Step, Vec
         cursor.word("a step")?;
         match token.text {
             "host" => host(builder, cursor, &mut operands)?,
-            "device" => cursor.expect("idle").map(|()| Step::DeviceIdle)?,
+            "device" => cursor.expect("idle").map(|()| HostStep::DeviceIdle)?,
             "wait" => {
                 cursor.expect("fence")?;
-                Step::WaitFences(fences(builder, cursor)?)
+                HostStep::WaitFences(fences(builder, cursor)?)
             }
             "reset" => {
                 cursor.expect("fence")?;
-                Step::ResetFences(fences(builder, cursor)?)
+                HostStep::ResetFences(fences(builder, cursor)?)
             }
             "acquire" => acquire(builder, cursor, &mut operands)?,
-            "destroy" => Step::Destroy(builder.resource(cursor)?),
+            "destroy" => HostStep::Destroy(builder.resource(cursor)?),
             _ => {
                 let words = STEPS.into_iter().chain(crate::declare::DECLARATIONS).chain(builder.queue_names());
                 return Err(cursor.unknown(token, "declaration, step or queue", words));
@@ -44,11 +44,11 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Step, Vec
     Ok((step, operands))
 }
 
-fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
+fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
     let queue = builder.queue(cursor)?;
     let token = cursor.word("`submit`, `present`, `bind` or `idle`")?;
     match token.text {
-        "idle" => Ok(Step::QueueIdle(queue)),
+        "idle" => Ok(HostStep::QueueIdle(queue)),
         "present" => {
             let mut images = Vec::new();
             while cursor.next_is_word() && !cursor.is("wait") {
@@ -58,7 +58,7 @@ fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>)
             if cursor.take("wait") {
                 waits = semaphores(builder, cursor)?;
             }
-            Ok(Step::Present { queue, waits, images })
+            Ok(HostStep::Present { queue, waits, images })
         }
         "submit" => {
             let mut batches = Vec::new();
@@ -69,7 +69,7 @@ fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>)
                 }
             }
             let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
-            Ok(Step::Submit { queue, batches, fence })
+            Ok(HostStep::Submit { queue, batches, fence })
         }
         "bind" => bind(builder, cursor, queue),
         _ => Err(cursor.unknown(token, "step on a queue", ["submit", "present", "bind", "idle"].into_iter())),
@@ -77,7 +77,7 @@ fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>)
 }
 
 /// `bind a[0..64] to m+0, tex[0..4, 0..4] to m+64 size=64, opaque tex[0..64] to nothing wait s signal t=1 fence f`.
-fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<Step> {
+fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<HostStep> {
     let mut binds = vec![sparse_bind(builder, cursor)?];
     while cursor.take(",") {
         binds.push(sparse_bind(builder, cursor)?);
@@ -85,10 +85,10 @@ fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<Step> 
     let waits = if cursor.take("wait") { points(builder, cursor, ">=")? } else { Vec::new() };
     let signals = if cursor.take("signal") { points(builder, cursor, "=")? } else { Vec::new() };
     let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
-    Ok(Step::BindSparse { queue, waits, binds, signals, fence })
+    Ok(HostStep::BindSparse { queue, waits, binds, signals, fence })
 }
 
-fn points(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Vec<Point>> {
+fn points(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Vec<SemaphorePoint>> {
     let mut all = vec![point(builder, cursor, sign)?];
     while cursor.take(",") {
         all.push(point(builder, cursor, sign)?);
@@ -132,8 +132,8 @@ fn sparse_bind(builder: &Builder, cursor: &mut Cursor) -> Result<SparseBind> {
     Ok(SparseBind { resource, part, size, memory: Some((memory, offset)) })
 }
 
-fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<Batch> {
-    let mut made = Batch::default();
+fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<SubmitBatch> {
+    let mut made = SubmitBatch::default();
     let ends = |it: &str| matches!(it, "wait" | "signal" | "then" | "fence");
     while cursor.next_is_word() && !cursor.peek().is_some_and(|it| ends(it.text)) {
         made.command_buffers.push(builder.command_buffer(cursor)?);
@@ -141,7 +141,7 @@ fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<Batch> {
     if cursor.take("wait") {
         loop {
             let point = point(builder, cursor, ">=")?;
-            made.waits.push(Wait { point, stages: stages(cursor)? });
+            made.waits.push(SemaphoreWait { point, stages: stages(cursor)? });
             if !cursor.take(",") {
                 break;
             }
@@ -150,7 +150,7 @@ fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<Batch> {
     if cursor.take("signal") {
         loop {
             let point = point(builder, cursor, "=")?;
-            made.signals.push(Signal { point, stages: stages(cursor)? });
+            made.signals.push(SemaphoreSignal { point, stages: stages(cursor)? });
             if !cursor.take(",") {
                 break;
             }
@@ -165,22 +165,22 @@ fn stages(cursor: &mut Cursor) -> Result<u64> {
 }
 
 /// A binary semaphore, or a timeline and its value behind `sign`.
-fn point(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Point> {
+fn point(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<SemaphorePoint> {
     let column = cursor.column();
     let semaphore = builder.semaphore(cursor)?;
     if cursor.take(sign) {
         if !builder.is_timeline(semaphore) {
             return Err(cursor.error_at(column, "a binary semaphore has no value: declare a `timeline`".to_owned()));
         }
-        return Ok(Point { semaphore, value: Some(cursor.number("a value")?) });
+        return Ok(SemaphorePoint { semaphore, value: Some(cursor.number("a value")?) });
     }
     if builder.is_timeline(semaphore) {
         return Err(cursor.unexpected(&format!("`{sign}` and a value of the timeline")));
     }
-    Ok(Point { semaphore, value: None })
+    Ok(SemaphorePoint { semaphore, value: None })
 }
 
-fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
+fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
     let token = cursor.word("what the host does")?;
     match token.text {
         "reads" | "writes" => {
@@ -189,18 +189,18 @@ fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> 
             let (resource, region) = region::parse(builder, cursor)?;
             let usage = if is_write { Usage::Write } else { Usage::Read };
             operands.push(Operand { resource, region: region.clone(), column, usage });
-            Ok(Step::HostAccess { resource, region, is_write, certainty: Certainty::Certain })
+            Ok(HostStep::HostAccess { resource, region, is_write, certainty: Certainty::Certain })
         }
         "wait" => {
             let mut points = vec![point(builder, cursor, ">=")?];
             while cursor.take(",") {
                 points.push(point(builder, cursor, ">=")?);
             }
-            Ok(Step::WaitSemaphores(points))
+            Ok(HostStep::WaitSemaphores(points))
         }
-        "signal" => Ok(Step::SignalSemaphore(point(builder, cursor, "=")?)),
-        "set" => Ok(Step::SetEvent(builder.event(cursor)?)),
-        "reset" => Ok(Step::ResetEvent(builder.event(cursor)?)),
+        "signal" => Ok(HostStep::SignalSemaphore(point(builder, cursor, "=")?)),
+        "set" => Ok(HostStep::SetEvent(builder.event(cursor)?)),
+        "reset" => Ok(HostStep::ResetEvent(builder.event(cursor)?)),
         _ => {
             let words = ["reads", "writes", "wait", "signal", "set", "reset"];
             Err(cursor.unknown(token, "step of the host", words.into_iter()))
@@ -208,11 +208,11 @@ fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> 
     }
 }
 
-fn acquire(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
+fn acquire(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
     let image = image(builder, cursor, operands)?;
     let semaphore = if cursor.take("signal") { Some(binary(builder, cursor)?) } else { None };
     let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
-    Ok(Step::Acquire { image, semaphore, fence })
+    Ok(HostStep::Acquire { image, semaphore, fence })
 }
 
 fn image(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<ResourceId> {

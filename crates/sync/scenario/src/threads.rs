@@ -1,6 +1,6 @@
 //! The orders in which the steps of threads can arrive.
 
-use lavascope_sync_ir::Step;
+use lavascope_sync_ir::HostStep;
 
 use crate::{Scenario, Variation};
 
@@ -38,7 +38,7 @@ fn variation(scenario: &Scenario, at: usize, mut steps: Vec<u32>, end: std::ops:
     Variation { name: format!("interleaving {at}"), program, steps }
 }
 
-fn step(scenario: &Scenario, at: u32) -> Step {
+fn step(scenario: &Scenario, at: u32) -> HostStep {
     scenario.program.steps[at as usize].clone()
 }
 

@@ -1,8 +1,8 @@
 //! The same scenario said in other ways of the API, which must get the same verdict.
 
-use lavascope_sync_ir::{Attachment, AttachmentKind, Barrier, Batch, Command, Dependency, EventId, LoadOp, Program};
-use lavascope_sync_ir::{RenderPass, RenderPassId, Rendering, RenderingAttachment, Scope, SetEvent, Step, StoreOp};
-use lavascope_sync_ir::{Subpass, WaitEvents, What};
+use lavascope_sync_ir::{Attachment, AttachmentKind, Barrier, SubmitBatch, Command, Dependency, EventId, LoadOp, Program};
+use lavascope_sync_ir::{RenderPass, RenderPassId, Rendering, RenderingAttachment, SyncScope, SetEvent, HostStep, StoreOp};
+use lavascope_sync_ir::{Subpass, WaitEvents, DependencyTarget};
 
 use crate::builder::Statement;
 use crate::declare::layout_of_kind;
@@ -99,25 +99,25 @@ fn each(program: &Program, change: Change) -> Changed {
 
 fn to_one(program: &Program, command: &Command) -> Option<Command> {
     Some(match command {
-        Command::Barrier(Barrier::Two { dependencies }) => {
+        Command::Barrier(Barrier::Sync2 { dependencies }) => {
             let [one] = &dependencies[..] else { return None };
-            let Scope { src_stages, dst_stages, .. } = one.scope;
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies: short(one) })
+            let SyncScope { src_stages, dst_stages, .. } = one.scope;
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: short(one) })
         }
-        Command::Barrier(Barrier::One { dependencies, .. }) if dependencies.len() > 1 => return None,
-        Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+        Command::Barrier(Barrier::Sync1 { dependencies, .. }) if dependencies.len() > 1 => return None,
+        Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
             let [one] = &dependencies[..] else { return None };
-            Command::SetEvent(SetEvent::One { event: *event, stages: one.scope.src_stages })
+            Command::SetEvent(SetEvent::Sync1 { event: *event, stages: one.scope.src_stages })
         }
-        Command::SetEvent(SetEvent::One { event, .. }) => {
+        Command::SetEvent(SetEvent::Sync1 { event, .. }) => {
             waited_with(program, *event)?;
             command.clone()
         }
         Command::WaitEvents(_) => {
             let (event, one) = single_wait(command)?;
-            let Scope { src_stages, dst_stages, .. } = one.scope;
+            let SyncScope { src_stages, dst_stages, .. } = one.scope;
             let dependencies = short(&one);
-            Command::WaitEvents(WaitEvents::One { events: vec![event], src_stages, dst_stages, dependencies })
+            Command::WaitEvents(WaitEvents::Sync1 { events: vec![event], src_stages, dst_stages, dependencies })
         }
         other => other.clone(),
     })
@@ -125,17 +125,17 @@ fn to_one(program: &Program, command: &Command) -> Option<Command> {
 
 fn to_two(program: &Program, command: &Command) -> Option<Command> {
     Some(match command {
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
             let one = long(*src_stages, *dst_stages, dependencies)?;
-            Command::Barrier(Barrier::Two { dependencies: vec![one] })
+            Command::Barrier(Barrier::Sync2 { dependencies: vec![one] })
         }
-        Command::SetEvent(SetEvent::One { event, stages }) => {
+        Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
             let one = waited_with(program, *event).filter(|it| it.scope.src_stages == *stages)?;
-            Command::SetEvent(SetEvent::Two { event: *event, dependencies: vec![one] })
+            Command::SetEvent(SetEvent::Sync2 { event: *event, dependencies: vec![one] })
         }
         Command::WaitEvents(_) => {
             let events = vec![single_wait(command).map(|(event, one)| (event, vec![one]))?];
-            Command::WaitEvents(WaitEvents::Two { events })
+            Command::WaitEvents(WaitEvents::Sync2 { events })
         }
         other => other.clone(),
     })
@@ -143,26 +143,26 @@ fn to_two(program: &Program, command: &Command) -> Option<Command> {
 
 /// A dependency without accesses on everything is none in version 1.
 fn short(one: &Dependency) -> Vec<Dependency> {
-    let is_execution = one.what == What::Memory && one.scope.src_access == 0 && one.scope.dst_access == 0;
+    let is_execution = one.target == DependencyTarget::Global && one.scope.src_access == 0 && one.scope.dst_access == 0;
     if is_execution { Vec::new() } else { vec![one.clone()] }
 }
 
 fn long(src_stages: u64, dst_stages: u64, dependencies: &[Dependency]) -> Option<Dependency> {
-    let scope = Scope { src_stages, dst_stages, ..Scope::default() };
+    let scope = SyncScope { src_stages, dst_stages, ..SyncScope::default() };
     match dependencies {
-        [] => Some(Dependency { scope, what: What::Memory }),
-        [one] => Some(Dependency { scope: Scope { src_stages, dst_stages, ..one.scope }, what: one.what.clone() }),
+        [] => Some(Dependency { scope, target: DependencyTarget::Global }),
+        [one] => Some(Dependency { scope: SyncScope { src_stages, dst_stages, ..one.scope }, target: one.target.clone() }),
         _ => None,
     }
 }
 
 fn single_wait(command: &Command) -> Option<(EventId, Dependency)> {
     match command {
-        Command::WaitEvents(WaitEvents::One { events, src_stages, dst_stages, dependencies }) => {
+        Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies }) => {
             let [event] = events[..] else { return None };
             Some((event, long(*src_stages, *dst_stages, dependencies)?))
         }
-        Command::WaitEvents(WaitEvents::Two { events }) => {
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             let [(event, dependencies)] = &events[..] else { return None };
             let [one] = &dependencies[..] else { return None };
             Some((*event, one.clone()))
@@ -186,8 +186,8 @@ fn one_submit(program: &Program) -> Variation {
     let mut steps: Vec<u32> = Vec::new();
     for (at, step) in program.steps.iter().enumerate() {
         if let (
-            Some(Step::Submit { queue, batches, fence: fence @ None }),
-            Step::Submit { queue: on, batches: more, fence: with },
+            Some(HostStep::Submit { queue, batches, fence: fence @ None }),
+            HostStep::Submit { queue: on, batches: more, fence: with },
         ) = (made.steps.last_mut(), step)
             && queue == on
         {
@@ -207,16 +207,16 @@ fn many_submits(program: &Program) -> Variation {
     made.steps.clear();
     let mut steps: Vec<u32> = Vec::new();
     for (at, step) in program.steps.iter().enumerate() {
-        let Step::Submit { queue, batches, fence } = step else {
+        let HostStep::Submit { queue, batches, fence } = step else {
             made.steps.push(step.clone());
             steps.push(at as u32);
             continue;
         };
-        let parts: Vec<Batch> = batches.iter().flat_map(split).collect();
+        let parts: Vec<SubmitBatch> = batches.iter().flat_map(split).collect();
         let count = parts.len();
         for (place, batch) in parts.into_iter().enumerate() {
             let fence = fence.filter(|_| place + 1 == count);
-            made.steps.push(Step::Submit { queue: *queue, batches: vec![batch], fence });
+            made.steps.push(HostStep::Submit { queue: *queue, batches: vec![batch], fence });
             steps.push(at as u32);
         }
         if count == 0 {
@@ -227,12 +227,12 @@ fn many_submits(program: &Program) -> Variation {
     Variation { name: "submit = many".to_owned(), program: made, steps }
 }
 
-fn split(batch: &Batch) -> Vec<Batch> {
+fn split(batch: &SubmitBatch) -> Vec<SubmitBatch> {
     if batch.command_buffers.len() < 2 {
         return vec![batch.clone()];
     }
     let last = batch.command_buffers.len() - 1;
-    let part = |(at, id)| Batch {
+    let part = |(at, id)| SubmitBatch {
         waits: if at == 0 { batch.waits.clone() } else { Vec::new() },
         command_buffers: vec![id],
         signals: if at == last { batch.signals.clone() } else { Vec::new() },

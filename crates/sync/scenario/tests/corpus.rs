@@ -28,10 +28,10 @@ fn scenario(name: &str, text: &str) -> Scenario {
 fn without_idle_stages(mut program: Program) -> Program {
     for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         let (src, dst, all) = match command {
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
                 (src_stages, dst_stages, dependencies)
             }
-            Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+            Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
                 (src_stages, dst_stages, dependencies)
             }
             _ => continue,

@@ -59,8 +59,8 @@ fn accesses(random: &mut Random) -> u64 {
     random.list(3, |it| it.one_of(SYNC_ACCESSES).access).into_iter().fold(0, |all, it| all | it)
 }
 
-fn scope(random: &mut Random) -> Scope {
-    Scope {
+fn scope(random: &mut Random) -> SyncScope {
+    SyncScope {
         src_stages: stages(random),
         src_access: accesses(random),
         dst_stages: stages(random),
@@ -73,7 +73,7 @@ fn resources(random: &mut Random) -> Vec<Resource> {
     let image = |random: &mut Random, format: Format, tiling: Tiling| {
         let extent = [1 + random.small(64), 1 + random.small(64), 1 + random.small(3)];
         let (mips, layers) = (1 + random.small(4), 1 + random.small(4));
-        ResourceKind::Image(Image { format, extent, mips, layers, tiling, alias: random.flip() })
+        ResourceKind::Image(ImageDesc { format, extent, mips, layers, tiling, alias: random.flip() })
     };
     let kinds = [
         ResourceKind::Buffer { size: 256 },
@@ -84,7 +84,7 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         pitched(random),
         image(random, Format::BC1_RGBA_UNORM_BLOCK, Tiling::Optimal),
     ];
-    let binding = |random: &mut Random| Binding {
+    let binding = |random: &mut Random| MemoryBinding {
         memory: MemoryId(random.small(2)),
         offset: random.below(1000),
         size: 1 + random.below(1000),
@@ -109,7 +109,7 @@ fn pitched(random: &mut Random) -> ResourceKind {
         array_pitch: 4096 + random.below(64),
     };
     let tiling = Tiling::Pitched((0..mips).map(|_| layout(random)).collect());
-    ResourceKind::Image(Image { format: Format::R8G8B8A8_UNORM, extent, mips, layers, tiling, alias: random.flip() })
+    ResourceKind::Image(ImageDesc { format: Format::R8G8B8A8_UNORM, extent, mips, layers, tiling, alias: random.flip() })
 }
 
 fn area(random: &mut Random) -> Area {
@@ -122,7 +122,7 @@ fn area(random: &mut Random) -> Area {
     area
 }
 
-fn image_region(random: &mut Random, image: &Image) -> ImageRegion {
+fn image_region(random: &mut Random, image: &ImageDesc) -> ImageRegion {
     let aspects = match image.format {
         Format::D24_UNORM_S8_UINT => random.pick(&[2, 4, 6]),
         Format::G8_B8R8_2PLANE_420_UNORM => random.pick(&[1, 0x10, 0x20, 0x30]),
@@ -165,19 +165,19 @@ fn access(random: &mut Random, resources: &[Resource]) -> Access {
     Access { order, ..Access::new(resource, region, stage, access) }
 }
 
-fn dependency(random: &mut Random, resources: &[Resource], scope: Scope) -> Dependency {
+fn dependency(random: &mut Random, resources: &[Resource], scope: SyncScope) -> Dependency {
     let (resource, region) = part(random, resources);
     let family = |it: &mut Random| it.pick(&[0, 1, 7, !0, !1, !2]);
     let what = match random.below(4) {
-        0 => What::Memory,
-        1 => What::Resource { resource, region },
-        2 => What::Transition { resource, region },
+        0 => DependencyTarget::Global,
+        1 => DependencyTarget::Resource { resource, region },
+        2 => DependencyTarget::Transition { resource, region },
         _ => {
             let (src_family, dst_family, is_transition) = (family(random), family(random), random.flip());
-            What::Ownership { resource, region, ownership: Ownership { src_family, dst_family, is_transition } }
+            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: QueueFamilyTransfer { src_family, dst_family, is_transition } }
         }
     };
-    Dependency { scope, what }
+    Dependency { scope, target: what }
 }
 
 fn dependencies(random: &mut Random, resources: &[Resource]) -> Vec<Dependency> {
@@ -191,7 +191,7 @@ fn dependencies(random: &mut Random, resources: &[Resource]) -> Vec<Dependency> 
 fn dependencies_one(random: &mut Random, resources: &[Resource]) -> (u64, u64, Vec<Dependency>) {
     let (src_stages, dst_stages) = (stages(random), stages(random));
     let all = random.list(3, |it| {
-        let scope = Scope { src_stages, dst_stages, ..scope(it) };
+        let scope = SyncScope { src_stages, dst_stages, ..scope(it) };
         dependency(it, resources, scope)
     });
     (src_stages, dst_stages, all)
@@ -258,25 +258,25 @@ fn command(random: &mut Random, resources: &[Resource]) -> Command {
     let event = |it: &mut Random| EventId(it.small(2));
     match random.below(12) {
         0..3 => Command::Action(random.list(4, |it| access(it, resources))),
-        3 => Command::Barrier(Barrier::Two { dependencies: dependencies(random, resources) }),
+        3 => Command::Barrier(Barrier::Sync2 { dependencies: dependencies(random, resources) }),
         4 => {
             let (src_stages, dst_stages, dependencies) = dependencies_one(random, resources);
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
         }
-        5 if random.flip() => Command::SetEvent(SetEvent::One { event: event(random), stages: stages(random) }),
-        5 => Command::SetEvent(SetEvent::Two { event: event(random), dependencies: dependencies(random, resources) }),
+        5 if random.flip() => Command::SetEvent(SetEvent::Sync1 { event: event(random), stages: stages(random) }),
+        5 => Command::SetEvent(SetEvent::Sync2 { event: event(random), dependencies: dependencies(random, resources) }),
         6 => Command::ResetEvent { event: event(random), stages: stages(random) },
         7 => {
             let one = |it: &mut Random| (event(it), dependencies(it, resources));
             let mut events = vec![one(random)];
             events.extend(random.list(2, one));
-            Command::WaitEvents(WaitEvents::Two { events })
+            Command::WaitEvents(WaitEvents::Sync2 { events })
         }
         8 => {
             let (src_stages, dst_stages, dependencies) = dependencies_one(random, resources);
             let mut events = vec![event(random)];
             events.extend(random.list(2, event));
-            Command::WaitEvents(WaitEvents::One { events, src_stages, dst_stages, dependencies })
+            Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies })
         }
         9 => {
             let views = (0..2).map(|_| view(random, resources)).collect();
@@ -291,24 +291,24 @@ fn command(random: &mut Random, resources: &[Resource]) -> Command {
     }
 }
 
-fn point(random: &mut Random) -> Point {
+fn point(random: &mut Random) -> SemaphorePoint {
     let is_timeline = random.flip();
-    Point { semaphore: SemaphoreId(u32::from(is_timeline)), value: is_timeline.then(|| random.below(9)) }
+    SemaphorePoint { semaphore: SemaphoreId(u32::from(is_timeline)), value: is_timeline.then(|| random.below(9)) }
 }
 
-fn timeline(random: &mut Random) -> Point {
-    Point { semaphore: SemaphoreId(1), value: Some(random.below(9)) }
+fn timeline(random: &mut Random) -> SemaphorePoint {
+    SemaphorePoint { semaphore: SemaphoreId(1), value: Some(random.below(9)) }
 }
 
-fn batch(random: &mut Random) -> Batch {
-    Batch {
-        waits: random.list(2, |it| Wait { point: point(it), stages: stages(it) }),
+fn batch(random: &mut Random) -> SubmitBatch {
+    SubmitBatch {
+        waits: random.list(2, |it| SemaphoreWait { point: point(it), stages: stages(it) }),
         command_buffers: random.list(2, |it| CommandBufferId(it.small(3))),
-        signals: random.list(2, |it| Signal { point: point(it), stages: stages(it) }),
+        signals: random.list(2, |it| SemaphoreSignal { point: point(it), stages: stages(it) }),
     }
 }
 
-fn step(random: &mut Random, resources: &[Resource]) -> Step {
+fn step(random: &mut Random, resources: &[Resource]) -> HostStep {
     let queue = QueueId(random.small(3));
     let fence = |it: &mut Random| FenceId(it.small(2));
     let event = EventId(random.small(2));
@@ -319,32 +319,32 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
         all
     };
     match random.below(15) {
-        0..3 => Step::Submit { queue, batches: random.list(3, batch), fence: random.some(fence) },
-        3 => Step::WaitFences(fences(random)),
-        4 => Step::ResetFences(fences(random)),
-        5 => Step::QueueIdle(queue),
-        6 => Step::DeviceIdle,
-        7 => Step::WaitSemaphores(vec![timeline(random), timeline(random)]),
-        8 => Step::SignalSemaphore(timeline(random)),
-        9 if random.flip() => Step::SetEvent(event),
-        9 => Step::ResetEvent(event),
+        0..3 => HostStep::Submit { queue, batches: random.list(3, batch), fence: random.some(fence) },
+        3 => HostStep::WaitFences(fences(random)),
+        4 => HostStep::ResetFences(fences(random)),
+        5 => HostStep::QueueIdle(queue),
+        6 => HostStep::DeviceIdle,
+        7 => HostStep::WaitSemaphores(vec![timeline(random), timeline(random)]),
+        8 => HostStep::SignalSemaphore(timeline(random)),
+        9 if random.flip() => HostStep::SetEvent(event),
+        9 => HostStep::ResetEvent(event),
         10 => {
             let (resource, region) = part(random, resources);
-            Step::HostAccess { resource, region, is_write: random.flip(), certainty: Certainty::Certain }
+            HostStep::HostAccess { resource, region, is_write: random.flip(), certainty: Certainty::Certain }
         }
-        11 => Step::Acquire {
+        11 => HostStep::Acquire {
             image: image(random),
             semaphore: random.some(|_| SemaphoreId(0)),
             fence: random.some(fence),
         },
-        12 => Step::Present { queue, waits: random.list(2, |_| SemaphoreId(0)), images: random.list(2, image) },
+        12 => HostStep::Present { queue, waits: random.list(2, |_| SemaphoreId(0)), images: random.list(2, image) },
         13 => sparse(random, resources, queue),
-        _ => Step::Destroy(ResourceId(random.small(5))),
+        _ => HostStep::Destroy(ResourceId(random.small(5))),
     }
 }
 
 /// Binds some of what is sparse.
-fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> Step {
+fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> HostStep {
     let all = (0..resources.len()).filter(|it| resources[*it].is_sparse);
     let mut one = |index: usize| {
         let (part, size) = match &resources[index].kind {
@@ -361,11 +361,11 @@ fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> Step {
     };
     let binds: Vec<SparseBind> = all.map(&mut one).collect();
     if binds.is_empty() {
-        return Step::QueueIdle(queue);
+        return HostStep::QueueIdle(queue);
     }
     let waits = random.list(2, timeline);
     let signals = random.list(2, timeline);
-    Step::BindSparse { queue, waits, binds, signals, fence: random.some(|it| FenceId(it.small(2))) }
+    HostStep::BindSparse { queue, waits, binds, signals, fence: random.some(|it| FenceId(it.small(2))) }
 }
 
 fn program(random: &mut Random) -> Program {
@@ -376,16 +376,16 @@ fn program(random: &mut Random) -> Program {
     command_buffers[0].commands.push(Command::Execute(vec![CommandBufferId(3); 2]));
     let mut steps = random.list(8, |it| step(it, &resources));
     // The timeline is one by being used as one.
-    steps.push(Step::SignalSemaphore(timeline(random)));
+    steps.push(HostStep::SignalSemaphore(timeline(random)));
     let queue = |it: &mut Random| Queue { family: it.small(3), flags: it.small(0x600) };
     Program {
         queues: (0..3).map(|_| queue(random)).collect(),
         render_passes: vec![render_pass(random)],
         resources,
         command_buffers,
-        events: 2,
-        semaphores: 2,
-        fences: 2,
+        event_count: 2,
+        semaphore_count: 2,
+        fence_count: 2,
         steps,
     }
 }

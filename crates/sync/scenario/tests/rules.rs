@@ -1,7 +1,7 @@
 //! The rules that keep scenarios honest, each with what breaks it.
 
 use lavascope_scenario::{Failure, Source, annotate, interleavings, judge, parse, print, run, variations};
-use lavascope_sync_ir::{At, Found, HazardKind, Place, Region, ResourceId};
+use lavascope_sync_ir::{CommandLocation, Hazard, HazardKind, ProgramLocation, Region, ResourceId};
 
 const WAR: &str = "\
 # A copy reads `a`; the next copy overwrites it.
@@ -15,13 +15,13 @@ cmd main
          #         ^ WAR a[0..256] after load
 ";
 
-fn at(index: u32) -> Place {
-    Place::Command(At { step: 0, batch: 0, primary: 0, path: vec![index] })
+fn at(index: u32) -> ProgramLocation {
+    ProgramLocation::Command(CommandLocation { step: 0, batch: 0, primary: 0, path: vec![index] })
 }
 
-fn war(bytes: std::ops::Range<u64>) -> Found {
+fn war(bytes: std::ops::Range<u64>) -> Hazard {
     let region = Region::Buffer(bytes);
-    Found { kind: HazardKind::WriteAfterRead, at: at(1), prior: at(0), resource: ResourceId(0), region }
+    Hazard { kind: HazardKind::WriteAfterRead, at: at(1), prior: at(0), resource: ResourceId(0), region }
 }
 
 fn error(text: &str) -> String {
@@ -40,14 +40,14 @@ fn the_found_set_must_be_exact() {
     assert!(missing.actual.contains("# expect: clean"), "{missing}");
     let smaller = judge(&scenario, &[war(0..128)]).unwrap_err();
     assert_eq!(smaller.faults.len(), 2, "{smaller}");
-    let extra = Found { kind: HazardKind::ReadAfterWrite, resource: ResourceId(2), ..war(0..256) };
+    let extra = Hazard { kind: HazardKind::ReadAfterWrite, resource: ResourceId(2), ..war(0..256) };
     let extra = judge(&scenario, &[war(0..256), extra]).unwrap_err();
     assert!(extra.faults[0].contains("found and not expected: RAW c[0..256]"), "{extra}");
-    let kind = Found { kind: HazardKind::WriteAfterWrite, ..war(0..256) };
+    let kind = Hazard { kind: HazardKind::WriteAfterWrite, ..war(0..256) };
     assert!(judge(&scenario, &[kind]).is_err());
-    let prior = Found { prior: at(1), ..war(0..256) };
+    let prior = Hazard { prior: at(1), ..war(0..256) };
     assert!(judge(&scenario, &[prior]).is_err());
-    let nowhere = Found { at: at(9), ..war(0..256) };
+    let nowhere = Hazard { at: at(9), ..war(0..256) };
     assert!(judge(&scenario, &[war(0..256), nowhere]).is_err());
 }
 
@@ -207,8 +207,8 @@ fn places_of_variations_lead_back_to_the_text() {
     let files = [("twice".to_owned(), text)];
     let outcomes = run(&files, |program| {
         let (step, batch) = if program.steps.len() == 1 { (0, 1) } else { (1, 0) };
-        let at = |index| Place::Command(At { step, batch, primary: 0, path: vec![index] });
-        vec![Found { at: at(1), prior: at(0), ..war(0..256) }]
+        let at = |index| ProgramLocation::Command(CommandLocation { step, batch, primary: 0, path: vec![index] });
+        vec![Hazard { at: at(1), prior: at(0), ..war(0..256) }]
     });
     assert!(outcomes[0].result.is_ok(), "{}", outcomes[0].result.as_ref().unwrap_err());
 }

@@ -3,7 +3,7 @@
 use lavascope_abi as vk;
 use lavascope_record::{Call, View, Views};
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, EventId, Ownership, Region, ResourceId, Scope, SetEvent, WaitEvents, What,
+    Barrier, Command, Dependency, EventId, QueueFamilyTransfer, Region, ResourceId, SyncScope, SetEvent, WaitEvents, DependencyTarget,
 };
 
 use crate::device::{TrackedDevice, TrackedCall};
@@ -16,7 +16,7 @@ struct ImageBarrier<'a> {
     range: &'a vk::ImageSubresourceRange,
     layouts: [vk::ImageLayout; 2],
     families: [u32; 2],
-    scope: Scope,
+    scope: SyncScope,
 }
 
 /// The three arrays of version 1.
@@ -29,7 +29,7 @@ struct BarrierLists<'a> {
 /// The masks of any of the structures of version 2, which have the same fields.
 macro_rules! scope_of {
     ($it:expr) => {
-        Scope {
+        SyncScope {
             src_stages: $it.src_stage_mask.0,
             src_access: $it.src_access_mask.0,
             dst_stages: $it.dst_stage_mask.0,
@@ -50,23 +50,23 @@ impl TrackedDevice {
                 let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
                 self.waits_for_host.note_barrier(src_stages);
                 let dependencies = self.dependencies_v1(&lists, out);
-                let barrier = Barrier::One { src_stages, dst_stages, dependencies };
+                let barrier = Barrier::Sync1 { src_stages, dst_stages, dependencies };
                 self.record(it.command_buffer, Command::Barrier(barrier), out);
             }
             Call::CmdPipelineBarrier2(it) => {
                 let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
                 dependencies.iter().for_each(|it| self.waits_for_host.note_barrier(it.scope.src_stages));
-                self.record(it.command_buffer, Command::Barrier(Barrier::Two { dependencies }), out);
+                self.record(it.command_buffer, Command::Barrier(Barrier::Sync2 { dependencies }), out);
             }
             Call::CmdSetEvent(it) => {
                 let Some(event) = self.event_id(it.event, out) else { return true };
-                let set = SetEvent::One { event, stages: u64::from(it.stage_mask.0) };
+                let set = SetEvent::Sync1 { event, stages: u64::from(it.stage_mask.0) };
                 self.record(it.command_buffer, Command::SetEvent(set), out);
             }
             Call::CmdSetEvent2(it) => {
                 let Some(event) = self.event_id(it.event, out) else { return true };
                 let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.dependencies_v2(it, out));
-                self.record(it.command_buffer, Command::SetEvent(SetEvent::Two { event, dependencies }), out);
+                self.record(it.command_buffer, Command::SetEvent(SetEvent::Sync2 { event, dependencies }), out);
             }
             Call::CmdResetEvent(it) => {
                 let Some(event) = self.event_id(it.event, out) else { return true };
@@ -94,7 +94,7 @@ impl TrackedDevice {
         let dependencies = self.dependencies_v1(&lists, out);
         let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
         self.waits_for_host.note_event(src_stages);
-        let wait = WaitEvents::One { events, src_stages, dst_stages, dependencies };
+        let wait = WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies };
         self.record(it.command_buffer, Command::WaitEvents(wait), out);
     }
 
@@ -108,7 +108,7 @@ impl TrackedDevice {
         for it in events.iter().flat_map(|it| &it.1) {
             self.waits_for_host.note_event(it.scope.src_stages);
         }
-        self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Two { events }), out);
+        self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Sync2 { events }), out);
     }
 
     pub(crate) fn event_id(&self, event: vk::Event, out: &mut TrackerOutput<'_>) -> Option<EventId> {
@@ -121,14 +121,14 @@ impl TrackedDevice {
 
     /// Version 1 has its stages elsewhere, once for all.
     fn dependencies_v1(&self, lists: &BarrierLists<'_>, out: &mut TrackerOutput<'_>) -> Vec<Dependency> {
-        let scope = |src: vk::AccessFlags, dst: vk::AccessFlags| Scope {
+        let scope = |src: vk::AccessFlags, dst: vk::AccessFlags| SyncScope {
             src_access: u64::from(src.0),
             dst_access: u64::from(dst.0),
-            ..Scope::default()
+            ..SyncScope::default()
         };
         let mut found = Vec::new();
         for it in lists.memory.iter() {
-            found.push(Dependency { scope: scope(it.src_access_mask, it.dst_access_mask), what: What::Memory });
+            found.push(Dependency { scope: scope(it.src_access_mask, it.dst_access_mask), target: DependencyTarget::Global });
         }
         for it in lists.buffers.iter() {
             let families = [it.src_queue_family_index, it.dst_queue_family_index];
@@ -164,7 +164,7 @@ impl TrackedDevice {
         }
         for it in info.p_memory_barriers().iter() {
             let scope = scope_of!(it);
-            found.push(Dependency { scope, what: What::Memory });
+            found.push(Dependency { scope, target: DependencyTarget::Global });
         }
         for it in info.p_buffer_memory_barriers().iter() {
             let scope = scope_of!(it);
@@ -190,7 +190,7 @@ impl TrackedDevice {
         buffer: vk::Buffer,
         [offset, size]: [u64; 2],
         families: [u32; 2],
-        scope: Scope,
+        scope: SyncScope,
         out: &mut TrackerOutput<'_>,
     ) -> Dependency {
         let Some((resource, bytes)) = self.buffer_range(buffer, offset, size) else {
@@ -198,7 +198,7 @@ impl TrackedDevice {
             return execution_only(scope);
         };
         let what = dependency_target(resource, Region::Buffer(bytes), families, false);
-        Dependency { scope, what }
+        Dependency { scope, target: what }
     }
 
     fn address_dependency(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut TrackerOutput<'_>) -> Dependency {
@@ -206,7 +206,7 @@ impl TrackedDevice {
         let families = [it.src_queue_family_index, it.dst_queue_family_index];
         match self.find_address(it.address_range.address, it.address_range.size) {
             Some((resource, bytes)) => {
-                Dependency { scope, what: dependency_target(resource, Region::Buffer(bytes), families, false) }
+                Dependency { scope, target: dependency_target(resource, Region::Buffer(bytes), families, false) }
             }
             None => {
                 out.report_untracked("an address that nobody asked for");
@@ -220,7 +220,7 @@ impl TrackedDevice {
         let families = [it.src_queue_family_index, it.dst_queue_family_index];
         match self.tensors.get(it.tensor.0).and_then(OpaqueObject::part) {
             Some((resource, bytes)) => {
-                Dependency { scope, what: dependency_target(resource, Region::Buffer(bytes), families, false) }
+                Dependency { scope, target: dependency_target(resource, Region::Buffer(bytes), families, false) }
             }
             None => {
                 out.report_untracked("a tensor whose memory is not known");
@@ -236,20 +236,20 @@ impl TrackedDevice {
         };
         let is_transition = it.layouts[0] != it.layouts[1];
         let what = dependency_target(resource, Region::Image(image.subresource_region(it.range)), it.families, is_transition);
-        Dependency { scope: it.scope, what }
+        Dependency { scope: it.scope, target: what }
     }
 }
 
-fn dependency_target(resource: ResourceId, region: Region, [src, dst]: [u32; 2], is_transition: bool) -> What {
+fn dependency_target(resource: ResourceId, region: Region, [src, dst]: [u32; 2], is_transition: bool) -> DependencyTarget {
     let is_moved = src != dst && src != vk::QUEUE_FAMILY_IGNORED && dst != vk::QUEUE_FAMILY_IGNORED;
     if is_moved {
-        let ownership = Ownership { src_family: src, dst_family: dst, is_transition };
-        return What::Ownership { resource, region, ownership };
+        let ownership = QueueFamilyTransfer { src_family: src, dst_family: dst, is_transition };
+        return DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership };
     }
-    if is_transition { What::Transition { resource, region } } else { What::Resource { resource, region } }
+    if is_transition { DependencyTarget::Transition { resource, region } } else { DependencyTarget::Resource { resource, region } }
 }
 
 /// What is left of a barrier on something that we know nothing of: it still orders.
-fn execution_only(scope: Scope) -> Dependency {
-    Dependency { scope: Scope { src_access: 0, dst_access: 0, ..scope }, what: What::Memory }
+fn execution_only(scope: SyncScope) -> Dependency {
+    Dependency { scope: SyncScope { src_access: 0, dst_access: 0, ..scope }, target: DependencyTarget::Global }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use lavascope_abi::ObjectId;
 use lavascope_sync_ir::{
-    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Program, Queue, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, Step,
+    SubmitBatch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Program, Queue, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, HostStep,
 };
 
 use crate::listener::{Listener, Untracked, CallSource, DeviceCall};
@@ -60,8 +60,8 @@ impl CollectedDevice {
     }
 
     fn is_submitted(&self, id: CommandBufferId) -> bool {
-        let is_in = |it: &Step| match it {
-            Step::Submit { batches, .. } => batches.iter().any(|it| it.command_buffers.contains(&id)),
+        let is_in = |it: &HostStep| match it {
+            HostStep::Submit { batches, .. } => batches.iter().any(|it| it.command_buffers.contains(&id)),
             _ => false,
         };
         self.program.steps.iter().any(is_in)
@@ -84,15 +84,15 @@ impl Listener for Collector {
     }
 
     fn event(&mut self, at: DeviceCall, _id: EventId, _object: ObjectId) {
-        self.at(at).program.events += 1;
+        self.at(at).program.event_count += 1;
     }
 
     fn semaphore(&mut self, at: DeviceCall, _id: SemaphoreId, _object: ObjectId) {
-        self.at(at).program.semaphores += 1;
+        self.at(at).program.semaphore_count += 1;
     }
 
     fn fence(&mut self, at: DeviceCall, _id: FenceId, _object: ObjectId) {
-        self.at(at).program.fences += 1;
+        self.at(at).program.fence_count += 1;
     }
 
     fn begin(&mut self, at: DeviceCall, id: CommandBufferId, _object: ObjectId, is_secondary: bool) {
@@ -133,15 +133,15 @@ impl Listener for Collector {
         }
     }
 
-    fn step(&mut self, at: DeviceCall, step: Step) {
+    fn step(&mut self, at: DeviceCall, step: HostStep) {
         let own = self.at(at);
         let step = match step {
-            Step::Submit { queue, batches, fence } => {
-                let translate = |it: Batch| Batch {
+            HostStep::Submit { queue, batches, fence } => {
+                let translate = |it: SubmitBatch| SubmitBatch {
                     command_buffers: it.command_buffers.iter().map(|it| own.current_id(*it)).collect(),
                     ..it
                 };
-                Step::Submit { queue, batches: batches.into_iter().map(translate).collect(), fence }
+                HostStep::Submit { queue, batches: batches.into_iter().map(translate).collect(), fence }
             }
             other => other,
         };

@@ -178,9 +178,9 @@ impl TrackedDevice {
         for (index, (src_offset, dst_offset, size)) in (0..).zip(regions) {
             let origin = Origin::region(index);
             let read = self.buffer_access(src, src_offset, size, COPY_READ, out);
-            accesses.extend(read.map(|it| it.of(origin)));
+            accesses.extend(read.map(|it| it.with_origin(origin)));
             let write = self.buffer_access(dst, dst_offset, size, COPY_WRITE, out);
-            accesses.extend(write.map(|it| it.of(origin)));
+            accesses.extend(write.map(|it| it.with_origin(origin)));
         }
         self.record_action(commands, accesses, out);
     }
@@ -217,7 +217,7 @@ impl TrackedDevice {
         };
         let both = |(index, (one, two)): (usize, &TexelBoxPair)| {
             let both = [read.access_to(src, from.texel_region(one)), write.access_to(dst, to.texel_region(two))];
-            both.map(|it| it.of(Origin::region(index as u32)))
+            both.map(|it| it.with_origin(Origin::region(index as u32)))
         };
         boxes.iter().enumerate().flat_map(both).collect()
     }
@@ -239,8 +239,8 @@ impl TrackedDevice {
         for (index, (texels, rows)) in regions.iter().enumerate() {
             let origin = Origin::region(index as u32);
             let ranges = image.buffer_ranges(texels, *rows);
-            accesses.extend(ranges.into_iter().map(|it| buffer_usage.access_to_bytes(bytes, it).of(origin)));
-            accesses.push(image_usage.access_to(resource, image.texel_region(texels)).of(origin));
+            accesses.extend(ranges.into_iter().map(|it| buffer_usage.access_to_bytes(bytes, it).with_origin(origin)));
+            accesses.push(image_usage.access_to(resource, image.texel_region(texels)).with_origin(origin));
         }
         accesses
     }
@@ -256,7 +256,7 @@ impl TrackedDevice {
             Some((resource, image)) => {
                 let cleared = |(index, it): (usize, View<'a, vk::ImageSubresourceRange>)| {
                     let region = Region::Image(image.subresource_region(it.get()));
-                    CLEAR_WRITE.access_to(resource, region).of(Origin::region(index as u32))
+                    CLEAR_WRITE.access_to(resource, region).with_origin(Origin::region(index as u32))
                 };
                 ranges.enumerate().map(cleared).collect()
             }

@@ -5,7 +5,7 @@
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
-use lavascope_sync_ir::{FenceId, Point, QueueId, Step};
+use lavascope_sync_ir::{FenceId, SemaphorePoint, QueueId, HostStep};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::{Destroyed, TrackerOutput, object};
@@ -94,7 +94,7 @@ impl TrackedDevice {
             self.imported_fences.insert(id);
         } else {
             out.report_untracked(EXPORTED);
-            out.step(Step::WaitFences(vec![id]));
+            out.step(HostStep::WaitFences(vec![id]));
         }
         true
     }
@@ -110,7 +110,7 @@ impl TrackedDevice {
         self.wait_external(&[point], out);
         let fence = self.new_fence(out);
         self.forward_semaphores(QueueId(0), &[point], &[], fence, out);
-        out.step(Step::WaitFences(vec![fence]));
+        out.step(HostStep::WaitFences(vec![fence]));
         out.destroyed(Some(Destroyed::Fence(fence)));
     }
 
@@ -127,7 +127,7 @@ impl TrackedDevice {
     }
 
     /// Before a wait: what others signal is signaled now, after all that came before.
-    pub(crate) fn wait_external(&mut self, waits: &[Point], out: &mut TrackerOutput<'_>) {
+    pub(crate) fn wait_external(&mut self, waits: &[SemaphorePoint], out: &mut TrackerOutput<'_>) {
         for point in waits {
             let Some(own) = self.external_semaphores.get_mut(&point.semaphore) else { continue };
             let is_known = match point.value {
@@ -140,14 +140,14 @@ impl TrackedDevice {
             }
             if !is_known {
                 out.report_untracked(FOREIGN_SEMAPHORE);
-                out.step(Step::DeviceIdle);
-                out.step(Step::SignalSemaphore(*point));
+                out.step(HostStep::DeviceIdle);
+                out.step(HostStep::SignalSemaphore(*point));
             }
         }
     }
 
     /// Signals of the device itself.
-    pub(crate) fn signal_external(&mut self, signals: impl Iterator<Item = Point>) {
+    pub(crate) fn signal_external(&mut self, signals: impl Iterator<Item = SemaphorePoint>) {
         if self.external_semaphores.is_empty() {
             return;
         }
@@ -165,9 +165,9 @@ impl TrackedDevice {
     pub(crate) fn wait_fences(&mut self, fences: Vec<FenceId>, out: &mut TrackerOutput<'_>) {
         if fences.iter().any(|it| self.imported_fences.contains(it)) {
             out.report_untracked(FOREIGN_FENCE);
-            out.step(Step::DeviceIdle);
+            out.step(HostStep::DeviceIdle);
         }
-        out.step(Step::WaitFences(fences));
+        out.step(HostStep::WaitFences(fences));
     }
 
     /// A queue waits for semaphores and hands on what they gave it, with nothing of its own commands: a binding of
@@ -175,13 +175,13 @@ impl TrackedDevice {
     pub(crate) fn forward_semaphores(
         &mut self,
         queue: QueueId,
-        waits: &[Point],
-        signals: &[Point],
+        waits: &[SemaphorePoint],
+        signals: &[SemaphorePoint],
         fence: FenceId,
         out: &mut TrackerOutput<'_>,
     ) {
         let (waits, signals) = (waits.to_vec(), signals.to_vec());
-        out.step(Step::BindSparse { queue, waits, binds: Vec::new(), signals, fence: Some(fence) });
+        out.step(HostStep::BindSparse { queue, waits, binds: Vec::new(), signals, fence: Some(fence) });
     }
 
     /// A fence that the application does not know.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{
-    self as program, Access, Area, Binding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
+    self as program, Access, Area, MemoryBinding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
 
 use crate::attachment::FormatCast;
@@ -36,7 +36,7 @@ pub(crate) struct BufferExtent {
 }
 
 pub(crate) struct TrackedImage {
-    pub(crate) info: program::Image,
+    pub(crate) info: program::ImageDesc,
     pub(crate) aspects: u32,
     pub(crate) ty: vk::ImageType,
     /// Bytes of memory that it needs, once somebody asked.
@@ -82,7 +82,7 @@ pub(crate) const SIZE_MAX: u64 = 1 << 44;
 const TOO_LARGE: &str = "a resource that is larger than any device has";
 
 /// Whether a device could have made such an image.
-pub(crate) fn is_plausible_image(image: &program::Image) -> bool {
+pub(crate) fn is_plausible_image(image: &program::ImageDesc) -> bool {
     let counts = [image.layers.max(1), image.extent[0], image.extent[1], image.extent[2]];
     let texels = counts.into_iter().try_fold(1_u64, |all, it| all.checked_mul(u64::from(it)));
     image.mips <= 32 && texels.is_some_and(|it| it <= SIZE_MAX >> 6)
@@ -150,7 +150,7 @@ impl TrackedDevice {
     fn create_image(&mut self, info: View<'_, vk::ImageCreateInfo>, handle: u64, out: &mut TrackerOutput<'_>) {
         let has = |flag: vk::ImageCreateFlags| info.flags.0 & flag.0 != 0;
         let mut image = TrackedImage {
-            info: program::Image {
+            info: program::ImageDesc {
                 format: info.format,
                 extent: region::extent_of(info.extent).map(|it| it.max(1)),
                 mips: info.mip_levels,
@@ -282,7 +282,7 @@ fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
 
 impl TrackedBuffer {
     /// What it is, with its memory.
-    pub(crate) fn to_resource(&self, binding: Option<Binding>) -> Resource {
+    pub(crate) fn to_resource(&self, binding: Option<MemoryBinding>) -> Resource {
         let resource = Resource::new(ResourceKind::Buffer { size: self.size }, binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }
@@ -290,7 +290,7 @@ impl TrackedBuffer {
 
 impl TrackedImage {
     /// What it is, with its memory.
-    pub(crate) fn to_resource(&self, binding: Option<Binding>) -> Resource {
+    pub(crate) fn to_resource(&self, binding: Option<MemoryBinding>) -> Resource {
         let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }

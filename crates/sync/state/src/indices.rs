@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_sync_ir::{Access, Certainty, Point, ResourceId};
+use lavascope_sync_ir::{Access, Certainty, SemaphorePoint, ResourceId};
 
 use crate::device::TrackedDevice;
 use crate::vertex::{BoundIndexBuffer, VertexFetch, FetchedElements};
@@ -57,7 +57,7 @@ impl WaitsForHost {
         self.by_barrier |= stages & HOST != 0;
     }
 
-    pub(crate) fn note_wait(&mut self, point: Point) {
+    pub(crate) fn note_wait(&mut self, point: SemaphorePoint) {
         self.by_timeline |= point.value.is_some();
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_sync_ir::{
     Access, Certainty, Command, CommandBufferId, EventId, FenceId, Queue, QueueId, Region, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, Step,
+    Resource, ResourceId, SemaphoreId, HostStep,
 };
 
 use crate::shader::Reflect;
@@ -97,7 +97,7 @@ pub trait Listener {
     /// What was recorded is gone: by a reset, or with the command buffer.
     fn reset(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
-    fn step(&mut self, _at: DeviceCall, _step: Step) {}
+    fn step(&mut self, _at: DeviceCall, _step: HostStep) {}
 
     /// Nothing uses it any more.
     fn destroyed(&mut self, _at: DeviceCall, _gone: Destroyed) {}
@@ -120,12 +120,12 @@ pub(crate) struct TrackerOutput<'a> {
 }
 
 impl TrackerOutput<'_> {
-    pub(crate) fn step(&mut self, step: Step) {
+    pub(crate) fn step(&mut self, step: HostStep) {
         self.listener.step(self.at, step);
     }
 
     pub(crate) fn host_access(&mut self, resource: ResourceId, region: Region, is_write: bool, certainty: Certainty) {
-        self.step(Step::HostAccess { resource, region, is_write, certainty });
+        self.step(HostStep::HostAccess { resource, region, is_write, certainty });
     }
 
     pub(crate) fn destroyed(&mut self, gone: Option<Destroyed>) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View, HostWrite};
-use lavascope_sync_ir::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
+use lavascope_sync_ir::{MemoryBinding, Certainty, MemoryId, Region, Resource, ResourceId, HostStep, SubresourceLayout, Tiling};
 
 use crate::contents::HostContents;
 use crate::device::{TrackedDevice, TrackedCall};
@@ -203,14 +203,14 @@ impl TrackedDevice {
     }
 
     /// Where something lies, if that is inside of the memory.
-    pub(crate) fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut TrackerOutput<'_>) -> Option<Binding> {
+    pub(crate) fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut TrackerOutput<'_>) -> Option<MemoryBinding> {
         let own = self.memories.get(memory);
         let is_inside = |it: &&TrackedMemory| offset.checked_add(size).is_some_and(|end| end <= it.size.min(SIZE_MAX));
         let Some(own) = own.filter(is_inside) else {
             out.report_untracked("memory that nobody allocated, or not as much of it");
             return None;
         };
-        Some(Binding { memory: own.id, offset, size })
+        Some(MemoryBinding { memory: own.id, offset, size })
     }
 
     pub(crate) fn add_resource(&mut self, handle: u64, resource: &Resource, out: &mut TrackerOutput<'_>) -> ResourceId {
@@ -238,7 +238,7 @@ impl TrackedDevice {
         if let Some(memory) = self.memories.get_mut(memory) {
             memory.residents.retain(|it| it.resource != resource);
         }
-        out.step(Step::Destroy(resource));
+        out.step(HostStep::Destroy(resource));
     }
 
     fn set_granularity(&mut self, handle: u64, granularity: Option<[u32; 3]>) {
@@ -390,7 +390,7 @@ impl TrackedImage {
 }
 
 /// Bytes of an image that nobody asked the size of.
-fn estimate(image: &lavascope_sync_ir::Image) -> u64 {
+fn estimate(image: &lavascope_sync_ir::ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
         let end = |(plane, it): (usize, &SubresourceLayout)| {
             let [row, rows, slices] = format::plane_extent(image.format, plane, image.extent);

@@ -4,7 +4,7 @@
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome};
-use lavascope_sync_ir::{Step, SubresourceLayout, Tiling};
+use lavascope_sync_ir::{HostStep, SubresourceLayout, Tiling};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
@@ -64,7 +64,7 @@ impl TrackedDevice {
         let Some(start) = self.memories.get(memory).and_then(|it| it.start_of(old)) else { return };
         let size = image.bytes();
         let resource = image.to_resource(self.binding(memory, start, size, out));
-        out.step(Step::Destroy(old));
+        out.step(HostStep::Destroy(old));
         let id = self.add_resource(handle, &resource, out);
         if let Some(memory) = self.memories.get_mut(memory) {
             memory.replace(old, id, start..start.saturating_add(size));

@@ -158,7 +158,7 @@ impl TrackedDevice {
 
     fn structure_accesses(&self, handle: vk::AccelerationStructureKHR, usage: StageAccess, out: &mut TrackerOutput<'_>) -> Vec<Access> {
         match self.structures.get(handle.0) {
-            Some(it) => vec![usage.access_to_bytes(it.resource, it.bytes.clone()).of(Origin::ACCELERATION_STRUCTURE)],
+            Some(it) => vec![usage.access_to_bytes(it.resource, it.bytes.clone()).with_origin(Origin::ACCELERATION_STRUCTURE)],
             None => {
                 out.report_untracked("an acceleration structure that nobody created");
                 Vec::new()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
-use lavascope_sync_ir::{Attachment, LoadOp, RenderPass, RenderPassId, Scope, StoreOp, Subpass, SubpassDependency};
+use lavascope_sync_ir::{Attachment, LoadOp, RenderPass, RenderPassId, SyncScope, StoreOp, Subpass, SubpassDependency};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
@@ -140,7 +140,7 @@ fn from_create_info(info: View<'_, vk::RenderPassCreateInfo>) -> (RenderPass, Tr
         own.subpasses.push(slots);
     }
     for (at, it) in info.p_dependencies().iter().enumerate() {
-        let scope = Scope {
+        let scope = SyncScope {
             src_stages: u64::from(it.src_stage_mask.0),
             src_access: u64::from(it.src_access_mask.0),
             dst_stages: u64::from(it.dst_stage_mask.0),
@@ -174,13 +174,13 @@ fn from_create_info2(info: View<'_, vk::RenderPassCreateInfo2>) -> (RenderPass, 
     }
     for it in info.p_dependencies().iter() {
         let scope = match it.chained::<vk::MemoryBarrier2>() {
-            Some(barrier) => Scope {
+            Some(barrier) => SyncScope {
                 src_stages: barrier.src_stage_mask.0,
                 src_access: barrier.src_access_mask.0,
                 dst_stages: barrier.dst_stage_mask.0,
                 dst_access: barrier.dst_access_mask.0,
             },
-            None => Scope {
+            None => SyncScope {
                 src_stages: u64::from(it.src_stage_mask.0),
                 src_access: u64::from(it.src_access_mask.0),
                 dst_stages: u64::from(it.dst_stage_mask.0),
@@ -222,7 +222,7 @@ fn subpass(it: &SubpassRefs, view_mask: u32) -> (Subpass, SubpassAttachments) {
     (subpass, slots)
 }
 
-fn dependency([src, dst]: [u32; 2], scope: Scope, flags: vk::DependencyFlags, view_offset: i32) -> SubpassDependency {
+fn dependency([src, dst]: [u32; 2], scope: SyncScope, flags: vk::DependencyFlags, view_offset: i32) -> SubpassDependency {
     let inside = |it: u32| Some(it).filter(|it| *it != vk::SUBPASS_EXTERNAL);
     let is_local = flags.0 & vk::DependencyFlags::VIEW_LOCAL.0 != 0;
     SubpassDependency { src: inside(src), dst: inside(dst), scope, view_offset: is_local.then_some(view_offset) }

@@ -269,7 +269,7 @@ impl TrackedDevice {
                 for (element, descriptor) in
                     first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
                 {
-                    self.add_descriptor_access(descriptor, it, (element, Certainty::Picked), found);
+                    self.add_descriptor_access(descriptor, it, (element, Certainty::OneOfArray), found);
                 }
             }
         }
@@ -287,7 +287,7 @@ impl TrackedDevice {
         let inset = self.texel_size(descriptor).unwrap_or_else(|| it.inset());
         let usage = |access| {
             let access = StageAccess::for_shader(it.stage, access).access_to(resource, region.clone());
-            Access { certainty, order, origin, inset, ..access }
+            Access { certainty, order, origin, word_offset: inset, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
@@ -297,7 +297,7 @@ impl TrackedDevice {
     /// The bytes of a texel, in the place of an inset, where a descriptor is one of a texel buffer.
     fn texel_size(&self, descriptor: Descriptor) -> Option<u16> {
         let DescriptorContent::BufferView(view) = descriptor.content else { return None };
-        Some(self.buffer_views.get(view).and_then(|it| it.texel).unwrap_or(Access::NO_INSET))
+        Some(self.buffer_views.get(view).and_then(|it| it.texel).unwrap_or(Access::NO_WORD_OFFSET))
     }
 
     /// The part of a resource that a descriptor stands for.
@@ -350,7 +350,7 @@ impl DescriptorAccess {
     fn inset(&self) -> u16 {
         let start = self.bytes.as_ref().map_or(0, |it| it.start);
         let words = u16::try_from(start / 4).ok().filter(|_| start.is_multiple_of(4));
-        words.unwrap_or(Access::NO_INSET)
+        words.unwrap_or(Access::NO_WORD_OFFSET)
     }
 
     fn origin(&self, descriptor: Descriptor, element: u32) -> Origin {

@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_record::View;
-use lavascope_sync_ir::{Area, Components, ImageRegion, MemoryId, Point, QueueId, SparseBind, SparsePart, Step};
+use lavascope_sync_ir::{Area, Components, ImageRegion, MemoryId, SemaphorePoint, QueueId, SparseBind, SparsePart, HostStep};
 
 use crate::device::TrackedDevice;
 use crate::format;
@@ -19,7 +19,7 @@ impl TrackedDevice {
         let fence = self.signaled_fence(it.fence, out);
         let last = it.bind_info_count.saturating_sub(1) as usize;
         if it.bind_info_count == 0 {
-            let step = Step::Submit { queue, batches: Vec::new(), fence };
+            let step = HostStep::Submit { queue, batches: Vec::new(), fence };
             return out.step(step);
         }
         for (at, info) in it.p_bind_info().iter().enumerate() {
@@ -31,14 +31,14 @@ impl TrackedDevice {
             let binds = self.sparse_binds(info, out);
             self.wait_external(&waits, out);
             self.signal_external(signals.iter().copied());
-            out.step(Step::BindSparse { queue, waits, binds, signals, fence: fence.filter(|_| at == last) });
+            out.step(HostStep::BindSparse { queue, waits, binds, signals, fence: fence.filter(|_| at == last) });
         }
     }
 
-    fn points(&self, semaphores: &[vk::Semaphore], values: &[u64], out: &mut TrackerOutput<'_>) -> Vec<Point> {
+    fn points(&self, semaphores: &[vk::Semaphore], values: &[u64], out: &mut TrackerOutput<'_>) -> Vec<SemaphorePoint> {
         let value = |at: usize| values.get(at).copied().unwrap_or(0);
         let points = semaphores.iter().enumerate().filter_map(|(at, it)| self.semaphore_point(*it, value(at)));
-        let points: Vec<Point> = points.collect();
+        let points: Vec<SemaphorePoint> = points.collect();
         if points.len() != semaphores.len() {
             out.report_untracked("a semaphore that nobody created");
         }

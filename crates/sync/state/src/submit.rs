@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View};
-use lavascope_sync_ir::{Batch, CommandBufferId, EventId, FenceId, Point, QueueId, SemaphoreId, Signal, Step, Wait};
+use lavascope_sync_ir::{SubmitBatch, CommandBufferId, EventId, FenceId, SemaphorePoint, QueueId, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::listener::{Destroyed, TrackerOutput, object};
@@ -91,7 +91,7 @@ impl TrackedDevice {
                 // What was imported is gone with it.
                 self.imported_fences.retain(|it| !fences.contains(it));
                 self.submitted_fences.retain(|it, _| !fences.contains(it));
-                out.step(Step::ResetFences(fences));
+                out.step(HostStep::ResetFences(fences));
             }
             (Call::WaitSemaphores(it), Some(Outcome::WaitSemaphores(done))) => {
                 if let Some(info) = it.p_wait_info().filter(|_| is_success(done.result)) {
@@ -100,31 +100,31 @@ impl TrackedDevice {
             }
             (Call::GetSemaphoreCounterValue(it), Some(Outcome::GetSemaphoreCounterValue(done))) => {
                 if let (Some(value), true) = (done.p_value().copied().filter(|it| *it > 0), is_success(done.result)) {
-                    let points: Vec<Point> = self.semaphore_point(it.semaphore, value).into_iter().collect();
+                    let points: Vec<SemaphorePoint> = self.semaphore_point(it.semaphore, value).into_iter().collect();
                     self.wait_external(&points, out);
-                    out.step(Step::WaitSemaphores(points));
+                    out.step(HostStep::WaitSemaphores(points));
                 }
             }
             (Call::SignalSemaphore(it), None) => {
                 let Some(info) = it.p_signal_info() else { return true };
                 if let Some(point) = self.semaphore_point(info.semaphore, info.value) {
                     self.signal_external([point].into_iter());
-                    out.step(Step::SignalSemaphore(point));
+                    out.step(HostStep::SignalSemaphore(point));
                 }
             }
             (Call::SetEvent(it), None) => {
                 if let Some(event) = self.event_id(it.event, out) {
-                    out.step(Step::SetEvent(event));
+                    out.step(HostStep::SetEvent(event));
                 }
             }
             (Call::ResetEvent(it), None) => {
                 if let Some(event) = self.event_id(it.event, out) {
-                    out.step(Step::ResetEvent(event));
+                    out.step(HostStep::ResetEvent(event));
                 }
             }
             (Call::DeviceWaitIdle(_), Some(Outcome::DeviceWaitIdle(done))) => {
                 if is_success(done.result) {
-                    out.step(Step::DeviceIdle);
+                    out.step(HostStep::DeviceIdle);
                 }
             }
             _ => return false,
@@ -145,7 +145,7 @@ impl TrackedDevice {
         self.semaphores.insert(handle, TrackedSemaphore { id, is_timeline });
         out.listener.semaphore(out.at, id, object(handle));
         if let Some(value) = ty.map(|it| it.initial_value).filter(|it| is_timeline && *it > 0) {
-            out.step(Step::SignalSemaphore(Point { semaphore: id, value: Some(value) }));
+            out.step(HostStep::SignalSemaphore(SemaphorePoint { semaphore: id, value: Some(value) }));
         }
     }
 
@@ -159,7 +159,7 @@ impl TrackedDevice {
 
     fn wait_semaphores(&mut self, info: View<'_, vk::SemaphoreWaitInfo>, out: &mut TrackerOutput<'_>) {
         let pairs = info.p_semaphores().iter().zip(info.p_values());
-        let points: Vec<Point> = pairs.filter_map(|(semaphore, value)| self.semaphore_point(*semaphore, *value)).collect();
+        let points: Vec<SemaphorePoint> = pairs.filter_map(|(semaphore, value)| self.semaphore_point(*semaphore, *value)).collect();
         if points.len() != info.semaphore_count as usize {
             out.report_untracked("a semaphore that nobody created");
         }
@@ -168,12 +168,12 @@ impl TrackedDevice {
             return;
         }
         self.wait_external(&points, out);
-        out.step(Step::WaitSemaphores(points));
+        out.step(HostStep::WaitSemaphores(points));
     }
 
-    pub(crate) fn semaphore_point(&self, semaphore: vk::Semaphore, value: u64) -> Option<Point> {
+    pub(crate) fn semaphore_point(&self, semaphore: vk::Semaphore, value: u64) -> Option<SemaphorePoint> {
         let own = self.semaphores.get(semaphore.0)?;
-        Some(Point { semaphore: own.id, value: own.is_timeline.then_some(value) })
+        Some(SemaphorePoint { semaphore: own.id, value: own.is_timeline.then_some(value) })
     }
 
     /// What goes to a queue.
@@ -181,7 +181,7 @@ impl TrackedDevice {
         self.submission_count += 1;
         match (event.call, event.outcome) {
             (Call::QueueSubmit(it), None) => {
-                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
+                let batches: Vec<SubmitBatch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
                 self.add_host_waits(&batches);
                 for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
                     self.resolve_at_submission(buffer.0, out);
@@ -193,7 +193,7 @@ impl TrackedDevice {
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueSubmit2(it), None) => {
-                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
+                let batches: Vec<SubmitBatch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
                 self.add_host_waits(&batches);
                 for info in it.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
                     self.resolve_at_submission(info.command_buffer.0, out);
@@ -208,7 +208,7 @@ impl TrackedDevice {
             (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, *it, out),
             (Call::QueueWaitIdle(_), Some(Outcome::QueueWaitIdle(done))) => {
                 if is_success(done.result) {
-                    out.step(Step::QueueIdle(queue));
+                    out.step(HostStep::QueueIdle(queue));
                 }
             }
             (Call::QueuePresentKHR(it), None) => {
@@ -222,24 +222,24 @@ impl TrackedDevice {
     }
 
     /// Before what is submitted is settled: whether the host may still write then.
-    fn add_host_waits(&mut self, batches: &[Batch]) {
+    fn add_host_waits(&mut self, batches: &[SubmitBatch]) {
         for it in batches.iter().flat_map(|it| &it.waits) {
             self.waits_for_host.note_wait(it.point);
         }
     }
 
-    fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut TrackerOutput<'_>) {
+    fn submit(&mut self, queue: QueueId, batches: Vec<SubmitBatch>, signaled: vk::Fence, out: &mut TrackerOutput<'_>) {
         let fence = self.signaled_fence(signaled, out);
-        let shared: &[Batch] = if self.external_semaphores.is_empty() { &[] } else { &batches };
+        let shared: &[SubmitBatch] = if self.external_semaphores.is_empty() { &[] } else { &batches };
         for batch in shared {
-            let waits: Vec<Point> = batch.waits.iter().map(|it| it.point).collect();
+            let waits: Vec<SemaphorePoint> = batch.waits.iter().map(|it| it.point).collect();
             self.wait_external(&waits, out);
             self.signal_external(batch.signals.iter().map(|it| it.point));
         }
         if let Some(fence) = fence {
             self.submitted_fences.insert(fence, (queue, self.submission_count));
         }
-        out.step(Step::Submit { queue, batches, fence });
+        out.step(HostStep::Submit { queue, batches, fence });
     }
 
     /// Of fences of which one is signaled, the one whose submission is over in any case: a queue signals them in the order
@@ -261,7 +261,7 @@ impl TrackedDevice {
         found
     }
 
-    fn batch(&self, it: View<'_, vk::SubmitInfo>) -> Batch {
+    fn batch(&self, it: View<'_, vk::SubmitInfo>) -> SubmitBatch {
         let timeline = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
         let waits = timeline.map_or(&[][..], |it| it.p_wait_semaphore_values());
         let signals = timeline.map_or(&[][..], |it| it.p_signal_semaphore_values());
@@ -269,27 +269,27 @@ impl TrackedDevice {
         let stages = it.p_wait_dst_stage_mask();
         let wait = |(at, semaphore): (usize, &vk::Semaphore)| {
             let stages = stages.get(at).map_or(0, |it| u64::from(it.0));
-            Some(Wait { point: self.semaphore_point(*semaphore, value(waits, at))?, stages })
+            Some(SemaphoreWait { point: self.semaphore_point(*semaphore, value(waits, at))?, stages })
         };
         let signal = |(at, semaphore): (usize, &vk::Semaphore)| {
-            Some(Signal { point: self.semaphore_point(*semaphore, value(signals, at))?, stages: ALL_COMMANDS })
+            Some(SemaphoreSignal { point: self.semaphore_point(*semaphore, value(signals, at))?, stages: ALL_COMMANDS })
         };
-        Batch {
+        SubmitBatch {
             waits: it.p_wait_semaphores().iter().enumerate().filter_map(wait).collect(),
             command_buffers: it.p_command_buffers().iter().filter_map(|it| self.command_buffer_id(*it)).collect(),
             signals: it.p_signal_semaphores().iter().enumerate().filter_map(signal).collect(),
         }
     }
 
-    fn batch2(&self, it: View<'_, vk::SubmitInfo2>) -> Batch {
+    fn batch2(&self, it: View<'_, vk::SubmitInfo2>) -> SubmitBatch {
         let wait = |it: View<'_, vk::SemaphoreSubmitInfo>| {
-            Some(Wait { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
+            Some(SemaphoreWait { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
         };
         let signal = |it: View<'_, vk::SemaphoreSubmitInfo>| {
-            Some(Signal { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
+            Some(SemaphoreSignal { point: self.semaphore_point(it.semaphore, it.value)?, stages: it.stage_mask.0 })
         };
         let buffers = it.p_command_buffer_infos();
-        Batch {
+        SubmitBatch {
             waits: it.p_wait_semaphore_infos().iter().filter_map(wait).collect(),
             command_buffers: buffers.iter().filter_map(|it| self.command_buffer_id(it.command_buffer)).collect(),
             signals: it.p_signal_semaphore_infos().iter().filter_map(signal).collect(),
@@ -302,7 +302,7 @@ impl TrackedDevice {
 }
 
 /// Whoever is left out of a submission leaves a hole in the order of things.
-fn report_unknown_handles(batches: &[Batch], given: u64, out: &mut TrackerOutput<'_>) {
+fn report_unknown_handles(batches: &[SubmitBatch], given: u64, out: &mut TrackerOutput<'_>) {
     let known: usize = batches.iter().map(|it| it.waits.len() + it.command_buffers.len() + it.signals.len()).sum();
     if known as u64 != given {
         out.report_untracked("a semaphore or a command buffer that nobody created");

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use lavascope_abi as vk;
 use lavascope_record::{Call, Outcome, View, Views};
-use lavascope_sync_ir::{self as program, FenceId, Point, QueueId, ResourceId, SemaphoreId, Step, Tiling};
+use lavascope_sync_ir::{self as program, FenceId, SemaphorePoint, QueueId, ResourceId, SemaphoreId, HostStep, Tiling};
 
 use crate::device::{TrackedDevice, TrackedCall};
 use crate::format;
@@ -13,7 +13,7 @@ use crate::image::{TrackedImage, is_plausible_image};
 use crate::listener::{Destroyed, TrackerOutput};
 
 pub(crate) struct TrackedSwapchain {
-    info: program::Image,
+    info: program::ImageDesc,
     is_exclusive: bool,
     /// By index, as far as somebody asked for them.
     images: Vec<vk::Image>,
@@ -132,8 +132,8 @@ impl TrackedDevice {
             return;
         };
         let semaphore = self.semaphores.get(semaphore.0).map(|it| it.id);
-        self.signal_external(semaphore.map(|semaphore| Point { semaphore, value: None }).into_iter());
-        out.step(Step::Acquire { image, semaphore, fence: self.fences.get(fence.0).copied() });
+        self.signal_external(semaphore.map(|semaphore| SemaphorePoint { semaphore, value: None }).into_iter());
+        out.step(HostStep::Acquire { image, semaphore, fence: self.fences.get(fence.0).copied() });
     }
 
     pub(crate) fn present(&mut self, queue: QueueId, info: View<'_, vk::PresentInfoKHR>, out: &mut TrackerOutput<'_>) {
@@ -145,13 +145,13 @@ impl TrackedDevice {
         if images.len() != info.swapchain_count as usize || waits.len() != info.wait_semaphore_count as usize {
             out.report_untracked("a semaphore, or an image of a swapchain, that is not known");
         }
-        let points: Vec<Point> = waits.iter().map(|it| Point { semaphore: *it, value: None }).collect();
+        let points: Vec<SemaphorePoint> = waits.iter().map(|it| SemaphorePoint { semaphore: *it, value: None }).collect();
         self.wait_external(&points, out);
         for fence in self.present_fences(info, out) {
             // Whoever waits for it knows that the presentation has waited.
             self.forward_semaphores(queue, &points, &points, fence, out);
         }
-        out.step(Step::Present { queue, waits, images });
+        out.step(HostStep::Present { queue, waits, images });
     }
 
     /// The fences that a presentation signals: those that the application gave, and one for each number that it may
@@ -181,7 +181,7 @@ impl TrackedDevice {
         let is_over = |it: &&(u64, FenceId)| it.0 <= id;
         let fences: Vec<FenceId> = own.presented.iter().filter(is_over).map(|it| it.1).collect();
         own.presented.retain(|it| it.0 > id);
-        out.step(Step::WaitFences(fences.clone()));
+        out.step(HostStep::WaitFences(fences.clone()));
         fences.into_iter().for_each(|it| out.destroyed(Some(Destroyed::Fence(it))));
     }
 
@@ -193,14 +193,14 @@ impl TrackedDevice {
         if images.len() != indices.len() {
             out.report_untracked("an image of a swapchain that nobody asked for");
         }
-        out.step(Step::Present { queue: QueueId(0), waits: Vec::new(), images });
+        out.step(HostStep::Present { queue: QueueId(0), waits: Vec::new(), images });
     }
 }
 
 impl TrackedSwapchain {
     fn from_create_info(info: View<'_, vk::SwapchainCreateInfoKHR>) -> TrackedSwapchain {
         let is_exclusive = info.image_sharing_mode == vk::SharingMode::EXCLUSIVE;
-        let info = program::Image {
+        let info = program::ImageDesc {
             format: info.image_format,
             extent: [info.image_extent.width.max(1), info.image_extent.height.max(1), 1],
             mips: 1,

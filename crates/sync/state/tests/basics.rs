@@ -7,8 +7,8 @@ use lavascope_abi::{Command as Api, *};
 use lavascope_engine::check;
 use lavascope_state::Collector;
 use lavascope_sync_ir::{
-    Access, Area, Barrier, Batch, Binding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId, Origin,
-    Ownership, QueueId, Region, Resource, ResourceId, ResourceKind, Scope, Step, Tiling, What,
+    Access, Area, Barrier, SubmitBatch, MemoryBinding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId, Origin,
+    QueueFamilyTransfer, QueueId, Region, Resource, ResourceId, ResourceKind, SyncScope, HostStep, Tiling, DependencyTarget,
 };
 
 const COPY: u64 = PipelineStageFlags2::COPY.0;
@@ -52,18 +52,18 @@ fn a_copy_becomes_a_read_and_a_write() {
     assert_eq!(program.queues.len(), 2);
     let bound = |offset| Resource {
         kind: ResourceKind::Buffer { size: 1024 },
-        binding: Some(Binding { memory: MemoryId(0), offset, size: 1024 }),
+        binding: Some(MemoryBinding { memory: MemoryId(0), offset, size: 1024 }),
         is_exclusive: true,
         is_sparse: false,
     };
     assert_eq!(program.resources, [bound(0), bound(1024), bound(2048)]);
     let copy = |from, to| {
         let both = [access(from, Region::Buffer(0..256), READ), access(to, Region::Buffer(0..256), WRITE)];
-        Command::Action(both.map(|it| it.of(Origin::region(0))).to_vec())
+        Command::Action(both.map(|it| it.with_origin(Origin::region(0))).to_vec())
     };
     assert_eq!(program.command_buffers[0].commands, [copy(0, 1), copy(1, 2)]);
-    let batch = Batch { command_buffers: vec![CommandBufferId(0)], ..Batch::default() };
-    assert_eq!(program.steps, [Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None }]);
+    let batch = SubmitBatch { command_buffers: vec![CommandBufferId(0)], ..SubmitBatch::default() };
+    assert_eq!(program.steps, [HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence: None }]);
 }
 
 #[test]
@@ -106,12 +106,12 @@ fn version_one_keeps_its_stages_with_the_command() {
         );
     });
     let transfer = PipelineStageFlags2::ALL_TRANSFER.0;
-    let ownership = Ownership { src_family: 3, dst_family: 5, is_transition: false };
+    let ownership = QueueFamilyTransfer { src_family: 3, dst_family: 5, is_transition: false };
     let dependency = Dependency {
-        scope: Scope { src_access: WRITE, dst_access: READ, ..Scope::default() },
-        what: What::Ownership { resource: ResourceId(1), region: Region::Buffer(16..1024), ownership },
+        scope: SyncScope { src_access: WRITE, dst_access: READ, ..SyncScope::default() },
+        target: DependencyTarget::QueueFamilyTransfer { resource: ResourceId(1), region: Region::Buffer(16..1024), transfer: ownership },
     };
-    let barrier = Barrier::One { src_stages: transfer, dst_stages: transfer, dependencies: vec![dependency] };
+    let barrier = Barrier::Sync1 { src_stages: transfer, dst_stages: transfer, dependencies: vec![dependency] };
     assert_eq!(app.program().command_buffers[0].commands[1], Command::Barrier(barrier));
 }
 
@@ -160,7 +160,7 @@ fn rows_of_a_buffer_are_ranges_and_joined_where_they_touch() {
     assert_eq!(region.area, Some(Area { offset: [4, 2, 0], extent: [8, 3, 1] }));
     assert_eq!(
         app.program().resources[1].kind,
-        ResourceKind::Image(lavascope_sync_ir::Image {
+        ResourceKind::Image(lavascope_sync_ir::ImageDesc {
             format: Format::R8G8B8A8_UNORM,
             extent: [16, 16, 1],
             mips: 1,
@@ -203,9 +203,9 @@ fn fences_tell_the_host_and_recording_anew_keeps_what_was_submitted() {
     let program = app.program();
     assert_eq!(program.command_buffers.len(), 2);
     assert_eq!(program.command_buffers[0].commands.len(), 3);
-    let waits = program.steps.iter().filter(|it| matches!(it, Step::WaitFences(_))).count();
+    let waits = program.steps.iter().filter(|it| matches!(it, HostStep::WaitFences(_))).count();
     assert_eq!(waits, 1, "a wait that timed out tells nothing");
-    assert!(program.steps.contains(&Step::WaitFences(vec![FenceId(0)])));
+    assert!(program.steps.contains(&HostStep::WaitFences(vec![FenceId(0)])));
     assert_eq!(check(program), []);
 }
 
@@ -220,7 +220,7 @@ fn what_dies_is_told_and_what_is_unknown_is_named() {
         Api::DestroyBuffer,
         &DestroyBufferParams { device: device(DEVICE), buffer: buffer(2), p_allocator: Ptr::NULL },
     );
-    assert_eq!(app.program().steps.last(), Some(&Step::Destroy(ResourceId(1))));
+    assert_eq!(app.program().steps.last(), Some(&HostStep::Destroy(ResourceId(1))));
     let missing: Vec<_> = app.tracker.untracked().map(|(it, count)| (it.command, it.reason, count)).collect();
     assert_eq!(missing, [(Api::CmdCopyBuffer, "a buffer whose memory is not known", 1)]);
 }

@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
 use lavascope_state::Collector;
-use lavascope_sync_ir::{EventId, HazardKind, Step};
+use lavascope_sync_ir::{EventId, HazardKind, HostStep};
 
 /// Copies from buffer 1 to 2, and from 2 to 3, with something between.
 fn chain(between: impl Fn(&mut App<Collector>)) -> App<Collector> {
@@ -105,5 +105,5 @@ fn the_host_sets_and_resets_events() {
     let asked = GetEventStatusParams { device: device(DEVICE), event: event(1) };
     app.call_with(Command::GetEventStatus, &asked, Result::EVENT_SET.0 as u64);
     // To have seen that an event is set orders nothing.
-    assert_eq!(app.program().steps, [Step::SetEvent(EventId(0)), Step::ResetEvent(EventId(0))]);
+    assert_eq!(app.program().steps, [HostStep::SetEvent(EventId(0)), HostStep::ResetEvent(EventId(0))]);
 }

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage, *};
 use lavascope_state::Collector;
-use lavascope_sync_ir::{Certainty, Region, Step};
+use lavascope_sync_ir::{Certainty, Region, HostStep};
 
 const BUILD: u64 = Stage::ACCELERATION_STRUCTURE_BUILD_KHR.0;
 const COPY_STRUCTURE: u64 = Stage::ACCELERATION_STRUCTURE_COPY_KHR.0;
@@ -123,7 +123,7 @@ fn the_host_builds_and_copies_what_lies_in_buffers() {
         CopyAccelerationStructureKHR,
         CopyAccelerationStructureKHRParams { deferred_operation: DeferredOperationKHR(0), p_info: Ptr::to(&info) }
     );
-    let access = |resource, is_write| Step::HostAccess {
+    let access = |resource, is_write| HostStep::HostAccess {
         resource: lavascope_sync_ir::ResourceId(resource),
         region: Region::Buffer(0..1024),
         is_write,

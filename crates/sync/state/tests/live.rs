@@ -9,7 +9,7 @@ use lavascope_abi::{Fence, ObjectId};
 use lavascope_engine::Engine;
 use lavascope_state::{Listener, DeviceCall};
 use lavascope_sync_ir::{
-    Command, CommandBuffer, CommandBufferId, Found, Queue, RenderPass, RenderPassId, Resource, ResourceId, Step,
+    Command, CommandBuffer, CommandBufferId, Hazard, Queue, RenderPass, RenderPassId, Resource, ResourceId, HostStep,
 };
 
 /// More events, semaphores and fences than the test has.
@@ -19,7 +19,7 @@ const OBJECTS: u32 = 16;
 struct LiveChecker {
     engine: Option<Engine>,
     buffers: HashMap<CommandBufferId, CommandBuffer>,
-    found: Vec<Found>,
+    found: Vec<Hazard>,
 }
 
 impl LiveChecker {
@@ -75,9 +75,9 @@ impl Listener for LiveChecker {
         self.hand_over(id);
     }
 
-    fn step(&mut self, _at: DeviceCall, step: Step) {
+    fn step(&mut self, _at: DeviceCall, step: HostStep) {
         self.engine().step(&step);
-        let found = self.engine().take_found();
+        let found = self.engine().take_hazards();
         self.found.extend(found);
     }
 }

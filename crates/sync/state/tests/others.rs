@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
 use lavascope_state::{Collector, ObjectLifetime};
-use lavascope_sync_ir::{Certainty, HazardKind, QueueId, Region, ResourceId, SemaphoreId, Step};
+use lavascope_sync_ir::{Certainty, HazardKind, QueueId, Region, ResourceId, SemaphoreId, HostStep};
 
 fn regions(app: &App<Collector>, index: usize) -> Vec<(u64, u64, Region)> {
     accesses(app.program(), 0, index).iter().map(|it| (it.stage, it.access, it.region.clone())).collect()
@@ -112,9 +112,9 @@ fn an_image_is_acquired_used_and_presented() {
         app.call(Api::QueuePresentKHR, &QueuePresentKHRParams { queue: queue(0), p_present_info: Ptr::to(&info) });
         let steps = &app.program().steps;
         let (first, last) = (Some(SemaphoreId(0)), SemaphoreId(1));
-        assert_eq!(steps[0], Step::Acquire { image: ResourceId(1), semaphore: first, fence: None });
+        assert_eq!(steps[0], HostStep::Acquire { image: ResourceId(1), semaphore: first, fence: None });
         let images = vec![ResourceId(1)];
-        assert_eq!(steps[2], Step::Present { queue: QueueId(0), waits: vec![last], images });
+        assert_eq!(steps[2], HostStep::Present { queue: QueueId(0), waits: vec![last], images });
         let kinds: Vec<HazardKind> = check(app.program()).iter().map(|it| it.kind).collect();
         assert_eq!(kinds, if is_waited { vec![] } else { vec![HazardKind::WriteAfterPresent] });
     }
@@ -156,7 +156,7 @@ fn flushes_and_invalidations_tell_of_one_resource_or_of_none() {
             p_memory_ranges: Ptr::to(&range(0, 64)),
         },
     );
-    let access = |resource, bytes, is_write| Step::HostAccess {
+    let access = |resource, bytes, is_write| HostStep::HostAccess {
         resource: ResourceId(resource),
         region: Region::Buffer(bytes),
         is_write,
@@ -184,7 +184,7 @@ fn the_host_means_the_buffer_and_not_the_image_over_it() {
     let (resource, region) = (ResourceId(1), Region::Buffer(0..64));
     assert_eq!(
         app.program().steps,
-        [Step::HostAccess { resource, region, is_write: true, certainty: lavascope_sync_ir::Certainty::Certain }]
+        [HostStep::HostAccess { resource, region, is_write: true, certainty: lavascope_sync_ir::Certainty::Certain }]
     );
     assert_eq!(app.tracker.untracked().count(), 0);
 }
@@ -441,7 +441,7 @@ fn the_host_copies_to_images_and_transitions_them() {
         .steps
         .iter()
         .map(|it| match it {
-            Step::HostAccess { is_write, .. } => *is_write,
+            HostStep::HostAccess { is_write, .. } => *is_write,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
 use lavascope_state::{Collector, SpirvReflection, Tracker};
-use lavascope_sync_ir::Certainty::{Certain, Maybe, Picked, Somewhere};
+use lavascope_sync_ir::Certainty::{Certain, Maybe, OneOfArray, Somewhere};
 use lavascope_sync_ir::{Certainty, HazardKind, Region};
 
 const READ: u64 = Bits::SHADER_STORAGE_READ.0;
@@ -175,8 +175,8 @@ fn descriptors_that_only_the_shader_picks_are_told_on_request() {
     bind_set(&mut app, 1, &[]);
     push(&mut app, 4, &0_u32.to_le_bytes());
     dispatch(&mut app, 1);
-    let picked: Vec<_> = found(&app, 0, WRITE).into_iter().filter(|it| it.2 == Picked).collect();
-    assert_eq!(picked, [0, 1, 2, 3].map(|it| (it, 12..16, Picked)));
+    let picked: Vec<_> = found(&app, 0, WRITE).into_iter().filter(|it| it.2 == OneOfArray).collect();
+    assert_eq!(picked, [0, 1, 2, 3].map(|it| (it, 12..16, OneOfArray)));
     assert_eq!(missing(&app), [""; 0]);
     assert!(accesses(app.program(), 0, 0).iter().all(|it| it.stage == Stage::COMPUTE_SHADER.0));
 }

@@ -7,8 +7,8 @@ use lavascope_abi::*;
 use lavascope_engine::check;
 use lavascope_state::Collector;
 use lavascope_sync_ir::{
-    Area, Components, HazardKind, ImageRegion, MemoryId, Point, QueueId, ResourceId, SemaphoreId, SparseBind,
-    SparsePart, Step,
+    Area, Components, HazardKind, ImageRegion, MemoryId, SemaphorePoint, QueueId, ResourceId, SemaphoreId, SparseBind,
+    SparsePart, HostStep,
 };
 
 const PAGE: u64 = 65536;
@@ -104,8 +104,8 @@ fn a_bind_waits_signals_and_names_its_parts() {
     submit(&mut app, &info, fence(1));
     let bind =
         |start, memory| SparseBind { resource: ResourceId(0), part: SparsePart::Bytes(start), size: PAGE, memory };
-    let point = |it| Point { semaphore: SemaphoreId(it), value: None };
-    let wanted = Step::BindSparse {
+    let point = |it| SemaphorePoint { semaphore: SemaphoreId(it), value: None };
+    let wanted = HostStep::BindSparse {
         queue: QueueId(0),
         waits: vec![point(0)],
         binds: vec![bind(PAGE, Some((MemoryId(0), 8 * PAGE))), bind(0, None)],
@@ -168,7 +168,7 @@ fn blocks_of_an_image_take_the_memory_that_the_driver_says() {
         ..BindSparseInfo::zeroed()
     };
     submit(&mut app, &info, Fence(0));
-    let Step::BindSparse { binds, .. } = &app.program().steps[0] else { panic!("{:?}", app.program().steps) };
+    let HostStep::BindSparse { binds, .. } = &app.program().steps[0] else { panic!("{:?}", app.program().steps) };
     let (area, components) = (Area { offset: [128, 0, 0], extent: [128, 256, 1] }, Components::ALL);
     let region = ImageRegion { aspects: 1, mips: 1..2, layers: 0..1, area: Some(area), components };
     let (resource, id) = (ResourceId(0), MemoryId(0));

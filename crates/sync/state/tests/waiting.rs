@@ -6,7 +6,7 @@ use common::*;
 use lavascope_abi::*;
 use lavascope_engine::check;
 use lavascope_state::Collector;
-use lavascope_sync_ir::{Certainty, FenceId, HazardKind, Point, SemaphoreId, Step};
+use lavascope_sync_ir::{Certainty, FenceId, HazardKind, SemaphorePoint, SemaphoreId, HostStep};
 
 /// Two buffers, and a command buffer that copies one to the other.
 fn app() -> App<Collector> {
@@ -97,7 +97,7 @@ fn a_wait_for_any_fence_tells_nothing_until_its_status_is_asked() {
     let asked = |fence| GetFenceStatusParams { device: device(DEVICE), fence };
     app.call_with(Command::GetFenceStatus, &asked(fence(2)), Result::NOT_READY.0 as u64);
     app.call(Command::GetFenceStatus, &asked(fence(1)));
-    assert_eq!(app.program().steps[1..], [Step::WaitFences(vec![FenceId(0)])]);
+    assert_eq!(app.program().steps[1..], [HostStep::WaitFences(vec![FenceId(0)])]);
     host_writes(&mut app);
     assert_eq!(kinds(&app), []);
 }
@@ -110,7 +110,7 @@ fn a_wait_for_any_fence_of_one_queue_is_one_for_the_first() {
     submit(&mut app, &[], &[], fence(1));
     submit(&mut app, &[], &[], fence(2));
     wait_fences(&mut app, &[fence(1), fence(2)], false);
-    assert_eq!(app.program().steps[3..], [Step::WaitFences(vec![FenceId(0)])]);
+    assert_eq!(app.program().steps[3..], [HostStep::WaitFences(vec![FenceId(0)])]);
     assert!(missing(&app).is_empty(), "{:?}", missing(&app));
     // One that was reset may be signaled by anybody.
     let fences = [fence(1)];
@@ -150,12 +150,12 @@ fn waits_for_one_fence_all_fences_and_semaphores_are_told() {
     call!(app, DeviceWaitIdle, DeviceWaitIdleParams {});
     let timed_out = WaitSemaphoresParams { device: device(DEVICE), p_wait_info: Ptr::to(&info), timeout: 1 };
     app.call_with(Command::WaitSemaphores, &timed_out, Result::TIMEOUT.0 as u64);
-    let point = Point { semaphore: SemaphoreId(3), value: Some(3) };
+    let point = SemaphorePoint { semaphore: SemaphoreId(3), value: Some(3) };
     let wanted = [
-        Step::WaitFences(vec![FenceId(0), FenceId(2)]),
-        Step::WaitFences(vec![FenceId(1)]),
-        Step::WaitSemaphores(vec![point]),
-        Step::DeviceIdle,
+        HostStep::WaitFences(vec![FenceId(0), FenceId(2)]),
+        HostStep::WaitFences(vec![FenceId(1)]),
+        HostStep::WaitSemaphores(vec![point]),
+        HostStep::DeviceIdle,
     ];
     assert_eq!(app.program().steps, wanted);
 }
@@ -308,7 +308,7 @@ fn what_the_device_signals_itself_is_known_although_others_may() {
     submit(&mut app, &[], &[(4, 5)], Fence(0));
     submit(&mut app, &[(4, 5)], &[], Fence(0));
     assert_eq!((kinds(&app), missing(&app)), (vec![], vec![]));
-    assert!(!app.program().steps.contains(&Step::DeviceIdle));
+    assert!(!app.program().steps.contains(&HostStep::DeviceIdle));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn the_host_may_wait_for_what_was_exported() {
 }
 
 /// A buffer of some usage, which the command buffer copies from or to, and which is mapped and unmapped afterwards.
-fn mapped(usage: BufferUsageFlags, is_source: bool, between: impl Fn(&mut App<Collector>)) -> (Vec<HazardKind>, Step) {
+fn mapped(usage: BufferUsageFlags, is_source: bool, between: impl Fn(&mut App<Collector>)) -> (Vec<HazardKind>, HostStep) {
     let mut app = App::collecting();
     let info = BufferCreateInfo { size: 256, usage, ..BufferCreateInfo::zeroed() };
     create!(app, CreateBuffer, CreateBufferParams, info, p_buffer: buffer(1));
@@ -365,7 +365,7 @@ fn mapped(usage: BufferUsageFlags, is_source: bool, between: impl Fn(&mut App<Co
     );
     between(&mut app);
     call!(app, UnmapMemory, UnmapMemoryParams { memory: memory(MEMORY) });
-    let last = app.program().steps.last().cloned().unwrap_or(Step::DeviceIdle);
+    let last = app.program().steps.last().cloned().unwrap_or(HostStep::DeviceIdle);
     (kinds(&app), last)
 }
 
@@ -373,7 +373,7 @@ fn mapped(usage: BufferUsageFlags, is_source: bool, between: impl Fn(&mut App<Co
 fn a_map_that_is_undone_at_once_is_an_access_of_the_host_most_likely() {
     let nothing = |_: &mut App<Collector>| {};
     let wait = |app: &mut App<Collector>| wait_fences(app, &[fence(1)], true);
-    let access = |is_write| Step::HostAccess {
+    let access = |is_write| HostStep::HostAccess {
         resource: lavascope_sync_ir::ResourceId(0),
         region: lavascope_sync_ir::Region::Buffer(0..256),
         is_write,
@@ -388,5 +388,5 @@ fn a_map_that_is_undone_at_once_is_an_access_of_the_host_most_likely() {
     assert_eq!(mapped(both, false, nothing), (vec![HazardKind::ReadRacingWrite], access(false)));
     // What stays mapped while others are submitted tells nothing.
     let submit = |app: &mut App<Collector>| app.submit(1, 2, Fence(0));
-    assert!(!matches!(mapped(both, true, submit).1, Step::HostAccess { .. }));
+    assert!(!matches!(mapped(both, true, submit).1, HostStep::HostAccess { .. }));
 }

@@ -8,20 +8,20 @@ use crate::{Access, Certainty, Origin, RasterOrder, Region, ResourceId};
 /// the room of an [`Access`].
 #[derive(Clone, Debug, Default)]
 pub struct AccessList {
-    all: Vec<Kept>,
+    packed: Vec<PackedAccess>,
     /// Those that are not to buffers.
-    others: Vec<Access>,
+    unpacked: Vec<Access>,
 }
 
 /// An access to a buffer, or the place of another one.
 #[derive(Clone, Debug)]
-struct Kept {
+struct PackedAccess {
     /// Of another one: where it lies.
     bytes: Range<u64>,
     origin: Origin,
     resource: ResourceId,
-    inset: u16,
-    /// The number of the bit; [`OTHER`], if it is another one.
+    word_offset: u16,
+    /// The number of the bit; [`UNPACKED`], if it is another one.
     stage: u8,
     access: u8,
     order: RasterOrder,
@@ -29,72 +29,72 @@ struct Kept {
 }
 
 /// No bit has this number.
-const OTHER: u8 = u8::MAX;
+const UNPACKED: u8 = u8::MAX;
 
 impl AccessList {
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.packed.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.packed.is_empty()
     }
 
     /// For how many there is room.
     pub fn capacity(&self) -> usize {
-        self.all.capacity()
+        self.packed.capacity()
     }
 
     #[inline]
     pub fn push(&mut self, access: &Access) {
-        self.push_with(access, access.resource);
+        self.push_with_resource(access, access.resource);
     }
 
     /// The same, with another number of its resource.
     #[inline]
-    pub fn push_with(&mut self, access: &Access, resource: ResourceId) {
-        let Access { stage, access: bit, order, certainty, inset, origin, .. } = *access;
+    pub fn push_with_resource(&mut self, access: &Access, resource: ResourceId) {
+        let Access { stage, access: bit, order, certainty, word_offset: inset, origin, .. } = *access;
         match &access.region {
             Region::Buffer(bytes) if stage.is_power_of_two() && bit.is_power_of_two() => {
                 let (stage, access) = (stage.trailing_zeros() as u8, bit.trailing_zeros() as u8);
                 let bytes = bytes.clone();
-                self.all.push(Kept { bytes, origin, resource, inset, stage, access, order, certainty });
+                self.packed.push(PackedAccess { bytes, origin, resource, word_offset: inset, stage, access, order, certainty });
             }
-            _ => self.push_other(access, resource),
+            _ => self.push_unpacked(access, resource),
         }
     }
 
     /// The same for one that uses what it is to as the one at a place does; to a buffer, as that one is.
     #[inline]
     pub fn push_like(&mut self, at: usize, access: &Access, resource: ResourceId) {
-        let Kept { stage, access: bit, order, .. } = self.all[at];
+        let PackedAccess { stage, access: bit, order, .. } = self.packed[at];
         match &access.region {
-            Region::Buffer(bytes) if stage != OTHER => {
-                let (bytes, origin, inset, certainty) = (bytes.clone(), access.origin, access.inset, access.certainty);
-                self.all.push(Kept { bytes, origin, resource, inset, stage, access: bit, order, certainty });
+            Region::Buffer(bytes) if stage != UNPACKED => {
+                let (bytes, origin, inset, certainty) = (bytes.clone(), access.origin, access.word_offset, access.certainty);
+                self.packed.push(PackedAccess { bytes, origin, resource, word_offset: inset, stage, access: bit, order, certainty });
             }
-            _ => self.push_other(access, resource),
+            _ => self.push_unpacked(access, resource),
         }
     }
 
-    fn push_other(&mut self, access: &Access, resource: ResourceId) {
-        let Access { order, certainty, inset, origin, .. } = *access;
-        let at = self.others.len() as u64;
-        self.others.push(Access { resource, ..access.clone() });
-        let (stage, access) = (OTHER, OTHER);
-        self.all.push(Kept { bytes: at..at + 1, origin, resource, inset, stage, access, order, certainty });
+    fn push_unpacked(&mut self, access: &Access, resource: ResourceId) {
+        let Access { order, certainty, word_offset: inset, origin, .. } = *access;
+        let at = self.unpacked.len() as u64;
+        self.unpacked.push(Access { resource, ..access.clone() });
+        let (stage, access) = (UNPACKED, UNPACKED);
+        self.packed.push(PackedAccess { bytes: at..at + 1, origin, resource, word_offset: inset, stage, access, order, certainty });
     }
 
     pub fn extend(&mut self, accesses: &[Access]) {
-        self.all.reserve(accesses.len());
+        self.packed.reserve(accesses.len());
         accesses.iter().for_each(|it| self.push(it));
     }
 
     /// The one at a place, where there must be one.
     pub fn get(&self, at: usize) -> Access {
-        let kept = &self.all[at];
-        match kept.other() {
-            Some(other) => self.others[other].clone(),
+        let kept = &self.packed[at];
+        match kept.unpacked_index() {
+            Some(other) => self.unpacked[other].clone(),
             None => kept.access(),
         }
     }
@@ -105,29 +105,29 @@ impl AccessList {
 
     /// Whether the one at a place is this one.
     #[inline]
-    pub fn is(&self, at: usize, access: &Access) -> bool {
-        let kept = &self.all[at];
-        match (kept.other(), &access.region) {
+    pub fn is_equal_at(&self, at: usize, access: &Access) -> bool {
+        let kept = &self.packed[at];
+        match (kept.unpacked_index(), &access.region) {
             (None, Region::Buffer(bytes)) => {
                 kept.resource == access.resource
                     && kept.bytes == *bytes
                     && kept.uses(access)
-                    && (kept.certainty, kept.inset, kept.origin) == (access.certainty, access.inset, access.origin)
+                    && (kept.certainty, kept.word_offset, kept.origin) == (access.certainty, access.word_offset, access.origin)
             }
             (None, Region::Image(_)) => false,
-            (Some(other), _) => self.others[other] == *access,
+            (Some(other), _) => self.unpacked[other] == *access,
         }
     }
 
     /// Whether the one at a place does the same as this one, and whether to the same part of whatever the two are to.
     #[inline]
-    pub fn compare(&self, at: usize, access: &Access) -> (bool, bool) {
-        let kept = &self.all[at];
-        match (kept.other(), &access.region) {
+    pub fn compare_use_and_region(&self, at: usize, access: &Access) -> (bool, bool) {
+        let kept = &self.packed[at];
+        match (kept.unpacked_index(), &access.region) {
             (None, Region::Buffer(bytes)) => (kept.uses(access), kept.bytes == *bytes),
             (None, Region::Image(_)) => (kept.uses(access), false),
             (Some(other), _) => {
-                let (key, other) = (|it: &Access| (it.stage, it.access, it.order), &self.others[other]);
+                let (key, other) = (|it: &Access| (it.stage, it.access, it.order), &self.unpacked[other]);
                 (key(other) == key(access), other.region == access.region)
             }
         }
@@ -135,42 +135,42 @@ impl AccessList {
 
     /// Only the first ones stay.
     pub fn truncate(&mut self, len: usize) {
-        let Some(gone) = self.all.get(len..).filter(|it| !it.is_empty()) else { return };
-        if !self.others.is_empty()
-            && let Some(first) = gone.iter().find_map(Kept::other)
+        let Some(gone) = self.packed.get(len..).filter(|it| !it.is_empty()) else { return };
+        if !self.unpacked.is_empty()
+            && let Some(first) = gone.iter().find_map(PackedAccess::unpacked_index)
         {
-            self.others.truncate(first);
+            self.unpacked.truncate(first);
         }
-        self.all.truncate(len);
+        self.packed.truncate(len);
     }
 
     pub fn clear(&mut self) {
-        self.all.clear();
-        self.others.clear();
+        self.packed.clear();
+        self.unpacked.clear();
     }
 
     /// No room is kept for more.
     pub fn shrink_to_fit(&mut self) {
-        self.all.shrink_to_fit();
-        self.others.shrink_to_fit();
+        self.packed.shrink_to_fit();
+        self.unpacked.shrink_to_fit();
     }
 
     /// The first ones, with room for as many as there are here.
-    pub fn first(&self, len: usize) -> AccessList {
+    pub fn clone_prefix(&self, len: usize) -> AccessList {
         let mut first =
-            AccessList { all: Vec::with_capacity(self.all.len()), others: Vec::with_capacity(self.others.len()) };
-        first.all.extend_from_slice(&self.all[..len]);
-        let others = first.all.iter().rev().find_map(Kept::other).map_or(0, |it| it + 1);
-        first.others.extend_from_slice(&self.others[..others]);
+            AccessList { packed: Vec::with_capacity(self.packed.len()), unpacked: Vec::with_capacity(self.unpacked.len()) };
+        first.packed.extend_from_slice(&self.packed[..len]);
+        let others = first.packed.iter().rev().find_map(PackedAccess::unpacked_index).map_or(0, |it| it + 1);
+        first.unpacked.extend_from_slice(&self.unpacked[..others]);
         first
     }
 }
 
-impl Kept {
+impl PackedAccess {
     /// Where it lies among the others, if it is one of them.
     #[inline]
-    fn other(&self) -> Option<usize> {
-        (self.stage == OTHER).then_some(self.bytes.start as usize)
+    fn unpacked_index(&self) -> Option<usize> {
+        (self.stage == UNPACKED).then_some(self.bytes.start as usize)
     }
 
     #[inline]
@@ -187,7 +187,7 @@ impl Kept {
             access: 1 << self.access,
             order: self.order,
             certainty: self.certainty,
-            inset: self.inset,
+            word_offset: self.word_offset,
             origin: self.origin,
         }
     }
@@ -206,9 +206,9 @@ mod tests {
         let buffer = Access::new(ResourceId(7), Region::Buffer(16..64), 1 << 40, 1 << 33);
         let certainty = Certainty::Maybe;
         vec![
-            buffer.clone().of(Origin::region(3)),
+            buffer.clone().with_origin(Origin::region(3)),
             Access { certainty, ..Access::new(ResourceId(2), image.clone(), 4, 8) },
-            Access { inset: 5, order: RasterOrder::Atomic, ..buffer.clone() },
+            Access { word_offset: 5, order: RasterOrder::Atomic, ..buffer.clone() },
             Access { stage: 3, ..buffer.clone() },
             Access { resource: ResourceId(9), region: image, ..buffer },
         ]
@@ -226,13 +226,13 @@ mod tests {
         let list = list(&all);
         assert_eq!(list.range(0..all.len()), all);
         for (at, access) in all.iter().enumerate() {
-            let same: Vec<bool> = all.iter().map(|it| list.is(at, it)).collect();
+            let same: Vec<bool> = all.iter().map(|it| list.is_equal_at(at, it)).collect();
             let expected: Vec<bool> = all.iter().map(|it| it == access).collect();
             assert_eq!(same, expected, "{access:?}");
             let key = |it: &Access| (it.stage, it.access, it.order);
             for other in &all {
                 let expected = (key(access) == key(other), access.region == other.region);
-                assert_eq!(list.compare(at, other), expected, "{access:?} {other:?}");
+                assert_eq!(list.compare_use_and_region(at, other), expected, "{access:?} {other:?}");
                 let mut more = list.clone();
                 if expected.0 {
                     more.push_like(at, other, ResourceId(3));
@@ -247,14 +247,14 @@ mod tests {
             |it| it.stage = 1,
             |it| it.access = 1,
             |it| it.order = RasterOrder::Color,
-            |it| it.certainty = Certainty::Picked,
-            |it| it.inset = 1,
+            |it| it.certainty = Certainty::OneOfArray,
+            |it| it.word_offset = 1,
             |it| it.origin = Origin::region(1),
         ];
         for change in changes {
             let mut other = all[0].clone();
             change(&mut other);
-            assert!(!list.is(0, &other), "{other:?}");
+            assert!(!list.is_equal_at(0, &other), "{other:?}");
         }
     }
 
@@ -264,18 +264,18 @@ mod tests {
         for len in 0..=all.len() {
             let mut cut = list(&all);
             cut.truncate(len);
-            let first = list(&all).first(len);
+            let first = list(&all).clone_prefix(len);
             assert_eq!((cut.len(), first.len()), (len, len));
             for mut list in [cut, first] {
                 list.extend(&all);
                 assert_eq!(list.range(0..len), all[..len]);
                 assert_eq!(list.range(len..len + all.len()), all);
-                assert_eq!(list.others.len(), list.all.iter().filter_map(Kept::other).count());
+                assert_eq!(list.unpacked.len(), list.packed.iter().filter_map(PackedAccess::unpacked_index).count());
             }
         }
         let mut list = list(&all);
         list.clear();
-        list.push_with(&all[1], ResourceId(4));
+        list.push_with_resource(&all[1], ResourceId(4));
         assert_eq!(list.range(0..1), [Access { resource: ResourceId(4), ..all[1].clone() }]);
     }
 }

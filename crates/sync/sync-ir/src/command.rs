@@ -42,26 +42,26 @@ pub struct Access {
     pub access: u64,
     pub order: RasterOrder,
     pub certainty: Certainty,
-    /// Words of four bytes between the beginning of what a descriptor leads to and the region; [`Access::NO_INSET`] where
+    /// Words of four bytes between the beginning of what a descriptor leads to and the region; [`Access::NO_WORD_OFFSET`] where
     /// nobody knows. With it one can tell which bytes a shader touches, which counts from that beginning. Of texel
     /// buffers, whose region is all of them, it is the bytes of a texel.
-    pub inset: u16,
+    pub word_offset: u16,
     /// For messages.
     pub origin: Origin,
 }
 
 impl Access {
-    pub const NO_INSET: u16 = u16::MAX;
+    pub const NO_WORD_OFFSET: u16 = u16::MAX;
 
     /// One that is certain, and that no order of fragments covers.
     pub fn new(resource: ResourceId, region: Region, stage: u64, access: u64) -> Access {
         let (order, certainty) = (RasterOrder::None, Certainty::Certain);
-        let (inset, origin) = (Access::NO_INSET, Origin::NONE);
-        Access { resource, region, stage, access, order, certainty, inset, origin }
+        let (inset, origin) = (Access::NO_WORD_OFFSET, Origin::NONE);
+        Access { resource, region, stage, access, order, certainty, word_offset: inset, origin }
     }
 
     /// The same, with what of its command it comes from.
-    pub fn of(self, origin: Origin) -> Access {
+    pub fn with_origin(self, origin: Origin) -> Access {
         Access { origin, ..self }
     }
 }
@@ -77,7 +77,7 @@ pub enum Certainty {
     /// It is made or not: under a branch, for an unknown number of vertices.
     Maybe,
     /// It is made to this resource or to another one of an array.
-    Picked,
+    OneOfArray,
 }
 
 /// Whether the order of fragments covers an access, or none is needed.
@@ -93,7 +93,7 @@ pub enum RasterOrder {
 
 /// The four masks of a dependency, as the application gave them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Scope {
+pub struct SyncScope {
     pub src_stages: u64,
     pub src_access: u64,
     pub dst_stages: u64,
@@ -103,26 +103,26 @@ pub struct Scope {
 /// One memory dependency of a barrier command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dependency {
-    pub scope: Scope,
-    pub what: What,
+    pub scope: SyncScope,
+    pub target: DependencyTarget,
 }
 
 /// What a dependency is about.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum DependencyTarget {
     /// Everything.
-    Memory,
+    Global,
     /// A part of a resource, as it is.
     Resource { resource: ResourceId, region: Region },
     /// A part of an image, which changes its layout.
     Transition { resource: ResourceId, region: Region },
     /// A part of a resource that goes to another queue family, with its layout changed or not.
-    Ownership { resource: ResourceId, region: Region, ownership: Ownership },
+    QueueFamilyTransfer { resource: ResourceId, region: Region, transfer: QueueFamilyTransfer },
 }
 
 /// The two halves of a transfer have equal values but for their masks; which half it is depends on the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ownership {
+pub struct QueueFamilyTransfer {
     pub src_family: u32,
     pub dst_family: u32,
     pub is_transition: bool,
@@ -132,27 +132,27 @@ pub struct Ownership {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Barrier {
     /// Version 1: one pair of stage masks for the command; the stages in the dependencies are not looked at.
-    One { src_stages: u64, dst_stages: u64, dependencies: Vec<Dependency> },
+    Sync1 { src_stages: u64, dst_stages: u64, dependencies: Vec<Dependency> },
     /// Version 2: each dependency stands for itself.
-    Two { dependencies: Vec<Dependency> },
+    Sync2 { dependencies: Vec<Dependency> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetEvent {
-    One { event: EventId, stages: u64 },
-    Two { event: EventId, dependencies: Vec<Dependency> },
+    Sync1 { event: EventId, stages: u64 },
+    Sync2 { event: EventId, dependencies: Vec<Dependency> },
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum WaitEvents {
-    One {
+    Sync1 {
         events: Vec<EventId>,
         src_stages: u64,
         dst_stages: u64,
         dependencies: Vec<Dependency>,
     },
     /// Each event with the dependencies that it was set with.
-    Two {
+    Sync2 {
         events: Vec<(EventId, Vec<Dependency>)>,
     },
 }

@@ -68,15 +68,15 @@ impl HazardKind {
 
 /// Where in a program something happens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ProgramLocation {
     /// A step of the host itself.
     Step(u32),
-    Command(At),
+    Command(CommandLocation),
 }
 
 /// A command as it is executed: once for each submission of its command buffer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct At {
+pub struct CommandLocation {
     pub step: u32,
     pub batch: u32,
     /// The place of the primary command buffer in its batch.
@@ -88,19 +88,19 @@ pub struct At {
 
 /// A hazard, as a reference and the engine must agree on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Hazard {
     pub kind: HazardKind,
     /// The access that is wrong.
-    pub at: Place,
+    pub at: ProgramLocation,
     /// The access that it conflicts with.
-    pub prior: Place,
+    pub prior: ProgramLocation,
     pub resource: ResourceId,
     pub region: Region,
 }
 
 /// What is wrong with the contents that an access finds, or leaves, although nothing races.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FaultKind {
+pub enum UndefinedContentsKind {
     /// A queue family acquires what was not released to it.
     AcquireWithoutRelease,
     /// Something is read between its release and its acquire.
@@ -113,35 +113,35 @@ pub enum FaultKind {
     ReadNotPreserved,
 }
 
-impl FaultKind {
+impl UndefinedContentsKind {
     /// As scenarios spell it.
     pub const fn short(self) -> &'static str {
         match self {
-            FaultKind::AcquireWithoutRelease => "UNRELEASED",
-            FaultKind::ReadWithoutAcquire => "UNACQUIRED",
-            FaultKind::ReadWithoutTransfer => "UNOWNED",
-            FaultKind::WriteToPreserved => "PRESERVED",
-            FaultKind::ReadNotPreserved => "UNPRESERVED",
+            UndefinedContentsKind::AcquireWithoutRelease => "UNRELEASED",
+            UndefinedContentsKind::ReadWithoutAcquire => "UNACQUIRED",
+            UndefinedContentsKind::ReadWithoutTransfer => "UNOWNED",
+            UndefinedContentsKind::WriteToPreserved => "PRESERVED",
+            UndefinedContentsKind::ReadNotPreserved => "UNPRESERVED",
         }
     }
 
-    pub const ALL: [FaultKind; 5] = [
-        FaultKind::AcquireWithoutRelease,
-        FaultKind::ReadWithoutAcquire,
-        FaultKind::ReadWithoutTransfer,
-        FaultKind::WriteToPreserved,
-        FaultKind::ReadNotPreserved,
+    pub const ALL: [UndefinedContentsKind; 5] = [
+        UndefinedContentsKind::AcquireWithoutRelease,
+        UndefinedContentsKind::ReadWithoutAcquire,
+        UndefinedContentsKind::ReadWithoutTransfer,
+        UndefinedContentsKind::WriteToPreserved,
+        UndefinedContentsKind::ReadNotPreserved,
     ];
 }
 
 /// An access, or an acquire, with contents that are undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub kind: FaultKind,
-    pub at: Place,
+pub struct UndefinedContents {
+    pub kind: UndefinedContentsKind,
+    pub at: ProgramLocation,
     /// What made the contents so: a release, a use by another family, the beginning of a subpass. None if it is
     /// missing that something happened.
-    pub prior: Option<Place>,
+    pub prior: Option<ProgramLocation>,
     pub resource: ResourceId,
     pub region: Region,
 }
@@ -149,8 +149,8 @@ pub struct Fault {
 /// All that is wrong with a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    pub hazards: Vec<Found>,
-    pub faults: Vec<Fault>,
+    pub hazards: Vec<Hazard>,
+    pub faults: Vec<UndefinedContents>,
 }
 
 impl Findings {
@@ -159,8 +159,8 @@ impl Findings {
     }
 }
 
-impl From<Vec<Found>> for Findings {
-    fn from(hazards: Vec<Found>) -> Findings {
+impl From<Vec<Hazard>> for Findings {
+    fn from(hazards: Vec<Hazard>) -> Findings {
         Findings { hazards, faults: Vec::new() }
     }
 }

@@ -21,18 +21,18 @@ mod step;
 
 pub use access_list::AccessList;
 pub use command::{
-    Access, Barrier, Certainty, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent,
-    WaitEvents, What,
+    Access, Barrier, Certainty, Command, CommandBuffer, Dependency, QueueFamilyTransfer, RasterOrder, SyncScope, SetEvent,
+    WaitEvents, DependencyTarget,
 };
-pub use hazard::{At, Fault, FaultKind, Findings, Found, HazardKind, Place};
-pub use origin::{Descriptor, Origin, Part};
+pub use hazard::{CommandLocation, UndefinedContents, UndefinedContentsKind, Findings, Hazard, HazardKind, ProgramLocation};
+pub use origin::{Descriptor, Origin, OriginKind};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{
     Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,
     Subpass, SubpassDependency,
 };
-pub use resource::{Binding, Image, Resource, ResourceKind, SubresourceLayout, Tiling};
-pub use step::{Batch, Point, Signal, SparseBind, SparsePart, Step, Wait};
+pub use resource::{MemoryBinding, ImageDesc, Resource, ResourceKind, SubresourceLayout, Tiling};
+pub use step::{SubmitBatch, SemaphorePoint, SemaphoreSignal, SparseBind, SparsePart, HostStep, SemaphoreWait};
 
 /// Newtypes over the place of a thing in its list.
 macro_rules! ids {
@@ -70,9 +70,9 @@ pub struct Program {
     pub resources: Vec<Resource>,
     pub render_passes: Vec<RenderPass>,
     pub command_buffers: Vec<CommandBuffer>,
-    pub events: u32,
-    pub semaphores: u32,
-    pub fences: u32,
+    pub event_count: u32,
+    pub semaphore_count: u32,
+    pub fence_count: u32,
     /// What the host does, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<HostStep>,
 }

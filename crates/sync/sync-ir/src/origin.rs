@@ -9,7 +9,7 @@ pub struct Origin(u64);
 
 /// The same, to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum OriginKind {
     /// The command as a whole, or nobody said.
     Command,
     /// An element of `pRegions`, `pRanges`, `pRects` or the like.
@@ -61,8 +61,8 @@ impl Origin {
 
     /// None where a number is too large to be kept.
     pub fn descriptor(it: Descriptor) -> Origin {
-        let layout = it.layout.map_or(0, |it| place(&IMAGE_LAYOUT_ENUM, it) + 1);
-        let ty = place(&DESCRIPTOR_TYPE_ENUM, it.ty);
+        let layout = it.layout.map_or(0, |it| enum_index(&IMAGE_LAYOUT_ENUM, it) + 1);
+        let ty = enum_index(&DESCRIPTOR_TYPE_ENUM, it.ty);
         let parts = [it.set.into(), it.binding.into(), it.element.into(), ty, layout];
         let mut word = DESCRIPTOR;
         let mut at = KIND_BITS;
@@ -76,14 +76,14 @@ impl Origin {
         Origin(word)
     }
 
-    pub fn part(self) -> Part {
+    pub fn kind(self) -> OriginKind {
         let rest = self.0 >> KIND_BITS;
         match self.0 & ((1 << KIND_BITS) - 1) {
-            REGION => Part::Region(rest as u32),
-            DESCRIPTOR => Part::Descriptor(unpacked(rest)),
-            STRUCTURE if rest != 0 => Part::Address(rest),
-            STRUCTURE => Part::AccelerationStructure,
-            _ => Part::Command,
+            REGION => OriginKind::Region(rest as u32),
+            DESCRIPTOR => OriginKind::Descriptor(unpacked(rest)),
+            STRUCTURE if rest != 0 => OriginKind::Address(rest),
+            STRUCTURE => OriginKind::AccelerationStructure,
+            _ => OriginKind::Command,
         }
     }
 }
@@ -100,7 +100,7 @@ fn unpacked(mut rest: u64) -> Descriptor {
 }
 
 /// Values of extensions are large, their places in the list are not. What is not in the list is too large to be kept.
-fn place(of: &EnumDesc, value: i32) -> u64 {
+fn enum_index(of: &EnumDesc, value: i32) -> u64 {
     let found = of.values.binary_search_by_key(&i64::from(value), |it| it.0);
     found.map_or(u64::from(u32::MAX), |it| it as u64)
 }
@@ -114,18 +114,18 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         for index in [0, 1, 77, u32::MAX] {
-            assert_eq!(Origin::region(index).part(), Part::Region(index));
+            assert_eq!(Origin::region(index).kind(), OriginKind::Region(index));
         }
-        assert_eq!(Origin::default().part(), Part::Command);
-        assert_eq!(Origin::ACCELERATION_STRUCTURE.part(), Part::AccelerationStructure);
+        assert_eq!(Origin::default().kind(), OriginKind::Command);
+        assert_eq!(Origin::ACCELERATION_STRUCTURE.kind(), OriginKind::AccelerationStructure);
         for address in [1, 0x7fff_ffff_f000, u64::MAX >> 2] {
-            assert_eq!(Origin::address(address).part(), Part::Address(address));
+            assert_eq!(Origin::address(address).kind(), OriginKind::Address(address));
         }
         assert_eq!([0, 1 << 62, u64::MAX].map(Origin::address), [Origin::NONE; 3]);
         for (ty, _) in DESCRIPTOR_TYPE_ENUM.values {
             for layout in IMAGE_LAYOUT_ENUM.values.iter().map(|it| Some(it.0 as i32)).chain([None]) {
                 let it = Descriptor { set: 3, binding: 1 << 19, element: (1 << 26) - 1, ty: *ty as i32, layout };
-                assert_eq!(Origin::descriptor(it).part(), Part::Descriptor(it));
+                assert_eq!(Origin::descriptor(it).kind(), OriginKind::Descriptor(it));
             }
         }
     }

@@ -63,7 +63,7 @@ pub struct SubpassDependency {
     /// None is outside of the render pass.
     pub src: Option<u32>,
     pub dst: Option<u32>,
-    pub scope: crate::Scope,
+    pub scope: crate::SyncScope,
     /// `VK_DEPENDENCY_VIEW_LOCAL_BIT`, and how views are offset.
     pub view_offset: Option<i32>,
 }
@@ -77,7 +77,7 @@ pub struct AttachmentView {
 
 impl AttachmentView {
     /// A render area as it is in the attachment: a view of slices of an image with three dimensions keeps to these.
-    pub fn inside(&self, area: Area) -> Area {
+    pub fn area_in_attachment(&self, area: Area) -> Area {
         let Some(own) = self.region.area else { return area };
         let [x, y, _] = area.offset;
         let [width, height, _] = area.extent;

@@ -10,7 +10,7 @@ use crate::MemoryId;
 pub struct Resource {
     pub kind: ResourceKind,
     /// None: memory of its own that nothing else shares.
-    pub binding: Option<Binding>,
+    pub binding: Option<MemoryBinding>,
     /// `VK_SHARING_MODE_EXCLUSIVE`: one queue family owns each part of it.
     pub is_exclusive: bool,
     /// Its memory is given to it, and taken from it, by `Step::BindSparse`; what has none accesses nothing.
@@ -19,7 +19,7 @@ pub struct Resource {
 
 impl Resource {
     /// One that all queue families share.
-    pub fn new(kind: ResourceKind, binding: Option<Binding>) -> Resource {
+    pub fn new(kind: ResourceKind, binding: Option<MemoryBinding>) -> Resource {
         Resource { kind, binding, is_exclusive: false, is_sparse: false }
     }
 }
@@ -27,12 +27,12 @@ impl Resource {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResourceKind {
     Buffer { size: u64 },
-    Image(Image),
+    Image(ImageDesc),
 }
 
 /// Where a resource lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Binding {
+pub struct MemoryBinding {
     pub memory: MemoryId,
     pub offset: u64,
     /// Bytes of memory that belong to the resource.
@@ -41,7 +41,7 @@ pub struct Binding {
 
 /// An image; two with equal values, `alias` and the same binding are compatible aliases.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct ImageDesc {
     pub format: Format,
     /// Width, height, depth of the first mip level.
     pub extent: [u32; 3],
@@ -72,7 +72,7 @@ pub struct SubresourceLayout {
     pub array_pitch: u64,
 }
 
-impl Image {
+impl ImageDesc {
     /// Whether its texels lie at known bytes.
     pub fn is_linear(&self) -> bool {
         match self.tiling {

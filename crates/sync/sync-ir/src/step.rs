@@ -5,10 +5,10 @@ use crate::{
 };
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum HostStep {
     Submit {
         queue: QueueId,
-        batches: Vec<Batch>,
+        batches: Vec<SubmitBatch>,
         fence: Option<FenceId>,
     },
     WaitFences(Vec<FenceId>),
@@ -16,9 +16,9 @@ pub enum Step {
     QueueIdle(QueueId),
     DeviceIdle,
     /// The host waits until all of these timelines are there.
-    WaitSemaphores(Vec<Point>),
+    WaitSemaphores(Vec<SemaphorePoint>),
     /// The host signals a timeline.
-    SignalSemaphore(Point),
+    SignalSemaphore(SemaphorePoint),
     SetEvent(EventId),
     ResetEvent(EventId),
     /// The host reads or writes mapped memory.
@@ -44,9 +44,9 @@ pub enum Step {
     /// the queue are ordered with it by semaphores only.
     BindSparse {
         queue: QueueId,
-        waits: Vec<Point>,
+        waits: Vec<SemaphorePoint>,
         binds: Vec<SparseBind>,
-        signals: Vec<Point>,
+        signals: Vec<SemaphorePoint>,
         fence: Option<FenceId>,
     },
     /// Nothing uses the resource any more; its memory may be another's.
@@ -73,29 +73,29 @@ pub enum SparsePart {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Batch {
-    pub waits: Vec<Wait>,
+pub struct SubmitBatch {
+    pub waits: Vec<SemaphoreWait>,
     pub command_buffers: Vec<CommandBufferId>,
-    pub signals: Vec<Signal>,
+    pub signals: Vec<SemaphoreSignal>,
 }
 
 /// A semaphore, and for a timeline its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct SemaphorePoint {
     pub semaphore: SemaphoreId,
     pub value: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    pub point: Point,
+pub struct SemaphoreWait {
+    pub point: SemaphorePoint,
     /// What waits, of `VkPipelineStageFlags2`.
     pub stages: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signal {
-    pub point: Point,
+pub struct SemaphoreSignal {
+    pub point: SemaphorePoint,
     /// What the signal comes after.
     pub stages: u64,
 }

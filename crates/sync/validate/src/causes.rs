@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use lavascope_abi::{Command, ObjectId};
 use lavascope_diag::Diagnostic;
-use lavascope_engine::RaceKind;
-use lavascope_sync_ir::{FaultKind, HazardKind};
+use lavascope_engine::EventRaceKind;
+use lavascope_sync_ir::{UndefinedContentsKind, HazardKind};
 
 /// More causes than these are not told apart: nobody reads them, and what is kept must not grow for ever.
 pub(crate) const CAUSES_MAX: usize = 1000;
@@ -38,8 +38,8 @@ pub(crate) struct Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {
     Hazard(HazardKind),
-    Fault(FaultKind),
-    Race(RaceKind),
+    Fault(UndefinedContentsKind),
+    Race(EventRaceKind),
     /// The text says what.
     NeverExecuted,
 }

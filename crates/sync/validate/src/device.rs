@@ -5,8 +5,8 @@ use lavascope_engine::{EventRace, EventRaces};
 use lavascope_record::LabelPath;
 use lavascope_state::{Destroyed, CallSource};
 use lavascope_sync_ir::{
-    Access, Batch, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, Step,
+    Access, SubmitBatch, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, HostStep,
 };
 use rustc_hash::FxHashMap;
 
@@ -296,20 +296,20 @@ impl Device {
     pub(crate) fn step(
         &mut self,
         source: CallSource,
-        step: Step,
+        step: HostStep,
         (labels, stack): (Option<LabelPath>, u32),
     ) -> (Findings, Vec<EventRace>) {
-        let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
+        let batches: &[SubmitBatch] = if let HostStep::Submit { batches, .. } = &step { batches } else { &[] };
         batches.iter().flat_map(|it| &it.command_buffers).for_each(|it| self.settle(*it));
-        let mut submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
+        let mut submitted = |it: &SubmitBatch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(&mut submitted).collect();
-        if let Step::Submit { .. } = step {
+        if let HostStep::Submit { .. } = step {
             self.submits += 1;
         }
         let (index, found) = self.live.step(&step);
         let races = self.races_of(index, &step, &buffers);
         if self.explains_nothing {
-            if let Step::Destroy(id) = step {
+            if let HostStep::Destroy(id) = step {
                 self.forgotten.extend(self.objects.forget(Forgotten::Resource(id)));
             }
             return (found, races);
@@ -322,7 +322,7 @@ impl Device {
         (found, races)
     }
 
-    fn races_of(&mut self, index: u32, step: &Step, buffers: &[Vec<Submitted>]) -> Vec<EventRace> {
+    fn races_of(&mut self, index: u32, step: &HostStep, buffers: &[Vec<Submitted>]) -> Vec<EventRace> {
         if self.races.is_idle() && !buffers.iter().flatten().any(Submitted::has_events) {
             return Vec::new();
         }
@@ -376,9 +376,9 @@ impl Objects {
     }
 
     /// The queue on which a step happens.
-    pub(crate) fn queue_of(&self, step: &Step) -> Option<ObjectId> {
+    pub(crate) fn queue_of(&self, step: &HostStep) -> Option<ObjectId> {
         match step {
-            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.queue_objects.get(queue).copied(),
+            HostStep::Submit { queue, .. } | HostStep::Present { queue, .. } => self.queue_objects.get(queue).copied(),
             _ => None,
         }
     }

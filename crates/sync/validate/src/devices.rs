@@ -7,7 +7,7 @@ use lavascope_record::{Call, Record, ObjectNames};
 use lavascope_state::{Destroyed, Listener, Untracked, CallSource, DeviceCall};
 use lavascope_sync_ir::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
-    ResourceId, SemaphoreId, Step,
+    ResourceId, SemaphoreId, HostStep,
 };
 use rustc_hash::FxHashMap;
 
@@ -292,10 +292,10 @@ impl Listener for Devices {
         }
     }
 
-    fn step(&mut self, at: DeviceCall, step: Step) {
+    fn step(&mut self, at: DeviceCall, step: HostStep) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         // What is destroyed goes, whatever is wanted.
-        if !self.wants_submissions && !matches!(step, Step::Destroy(_)) {
+        if !self.wants_submissions && !matches!(step, HostStep::Destroy(_)) {
             return;
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::translate::{self, Ids, NOBODY};
-use lavascope_engine::{Engine, NoRoom};
+use lavascope_engine::{Engine, UnplacedReason};
 use lavascope_state::Destroyed;
 use lavascope_sync_ir::{
-    Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
-    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+    Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, SemaphorePoint, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
 };
 
 pub(crate) struct Live {
@@ -47,7 +47,7 @@ impl Live {
     }
 
     pub(crate) fn is_in_doubt(&mut self) -> bool {
-        self.engine.is_in_doubt()
+        self.engine.finish_deferred_checks()
     }
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
@@ -60,7 +60,7 @@ impl Live {
     }
 
     /// For what the engine had no room since the last time, and how often.
-    pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+    pub(crate) fn take_unplaced(&mut self) -> BTreeMap<UnplacedReason, u64> {
         self.engine.take_unplaced()
     }
 
@@ -122,12 +122,12 @@ impl Live {
 
     /// The last command is as if it had not been recorded.
     pub(crate) fn unrecord(&mut self, id: CommandBufferId) {
-        self.engine.unrecord(self.numbers.command_buffer(id));
+        self.engine.undo_last_command(self.numbers.command_buffer(id));
     }
 
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: &Command) {
         let command = translate::command(command, &mut self.numbers);
-        self.engine.amend(self.numbers.command_buffer(id), index, command);
+        self.engine.replace_command(self.numbers.command_buffer(id), index, command);
     }
 
     pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
@@ -142,13 +142,13 @@ impl Live {
 
     /// Work that waits, as [`Engine::parked`].
     pub(crate) fn parked(&self) -> Vec<(QueueId, u32)> {
-        self.engine.parked()
+        self.engine.blocked_submissions()
     }
 
     /// What the first work that waits on a queue waits for, with the tracker's numbers.
-    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
-        let back = |it: Point| Point { semaphore: SemaphoreId(self.numbers.semaphores.back(it.semaphore.0)), ..it };
-        self.engine.unsignaled(queue).into_iter().map(back).collect()
+    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<SemaphorePoint> {
+        let back = |it: SemaphorePoint| SemaphorePoint { semaphore: SemaphoreId(self.numbers.semaphores.back(it.semaphore.0)), ..it };
+        self.engine.unsignaled_waits(queue).into_iter().map(back).collect()
     }
 
     #[cfg(test)]
@@ -175,13 +175,13 @@ impl Live {
     }
 
     /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
-    pub(crate) fn step(&mut self, step: &Step) -> (u32, Findings) {
+    pub(crate) fn step(&mut self, step: &HostStep) -> (u32, Findings) {
         self.engine.step(&translate::step(step, &mut self.numbers));
         let index = self.steps;
         self.steps += 1;
-        let found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
+        let found = Findings { hazards: self.engine.take_hazards(), faults: self.engine.take_faults() };
         let found = self.numbers.back(found);
-        if let Step::Destroy(id) = step {
+        if let HostStep::Destroy(id) = step {
             self.numbers.resources.remove(id.0);
         }
         (index, found)

@@ -7,7 +7,7 @@ use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlac
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation};
 use lavascope_record::ObjectNames;
-use lavascope_sync_ir::{At, Certainty, Fault, Found, Place, ResourceId, Step};
+use lavascope_sync_ir::{CommandLocation, Certainty, UndefinedContents, Hazard, ProgramLocation, ResourceId, HostStep};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
 use crate::device::Device;
@@ -37,7 +37,7 @@ pub(crate) struct Teller<'a> {
 
 impl Teller<'_> {
     /// Turns hazards into findings.
-    pub(crate) fn hazards(&self, found: &[Found], causes: &mut Causes) {
+    pub(crate) fn hazards(&self, found: &[Hazard], causes: &mut Causes) {
         let mut seen = HashSet::new();
         for it in found {
             // Several parts of a resource are one hazard.
@@ -49,7 +49,7 @@ impl Teller<'_> {
     }
 
     /// Turns contents that are used and undefined into findings.
-    pub(crate) fn faults(&self, found: &[Fault], causes: &mut Causes) {
+    pub(crate) fn faults(&self, found: &[UndefinedContents], causes: &mut Causes) {
         let mut seen = HashSet::new();
         for it in found {
             let places = (&it.at, it.prior.as_ref());
@@ -62,10 +62,10 @@ impl Teller<'_> {
                 let slice = self.slice(first.min(step_of(&it.at)), it.resource, usize::MAX)?;
                 let names = LiveNames { slice: &slice, objects: &self.device.objects, titles: self.titles };
                 // Several parts of a resource are one fault.
-                let is_it = |own: &&Fault| {
+                let is_it = |own: &&UndefinedContents| {
                     (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
                 };
-                let all: Vec<Fault> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
+                let all: Vec<UndefinedContents> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
                 let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
                 Some(self.finish(made, &it.at))
             });
@@ -76,7 +76,7 @@ impl Teller<'_> {
     pub(crate) fn races(&self, found: &[EventRace], causes: &mut Causes) {
         for it in found {
             let event = self.device.objects.events.get(&it.event);
-            let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
+            let spot = |place: &ProgramLocation| Some(spot(&self.locate(place)?, self.titles));
             let resource = event.map(|it| called(*it, self.titles)).unwrap_or_default();
             let cause = Cause {
                 kind: What::Race(it.kind),
@@ -92,7 +92,7 @@ impl Teller<'_> {
     fn race(&self, it: &EventRace) -> Diagnostic {
         let event = self.device.objects.events.get(&it.event);
         let name = event.map_or_else(|| "an event".to_owned(), |it| title(*it, self.titles));
-        let function = |place: &Place| self.locate(place).map_or("an earlier command", |it| function(&it));
+        let function = |place: &ProgramLocation| self.locate(place).map_or("an earlier command", |it| function(&it));
         let (at, prior) = (function(&it.at), function(&it.prior));
         let (message, fix) = race_texts(it.kind, at, prior, &name);
         let made = Diagnostic {
@@ -110,7 +110,7 @@ impl Teller<'_> {
         From { device: self.id, is_recorded: self.recording.is_some() }
     }
 
-    fn locate(&self, place: &Place) -> Option<Located<'_>> {
+    fn locate(&self, place: &ProgramLocation) -> Option<Located<'_>> {
         match self.recording {
             Some(kept) => kept.locate(place),
             None => self.device.window.locate(place),
@@ -128,14 +128,14 @@ impl Teller<'_> {
         Some(slice)
     }
 
-    fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId) -> Cause {
-        let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
+    fn cause(&self, kind: What, (at, prior): (&ProgramLocation, Option<&ProgramLocation>), id: ResourceId) -> Cause {
+        let spot = |place: &ProgramLocation| Some(spot(&self.locate(place)?, self.titles));
         let resource = self.device.objects.resources.get(&id);
         let resource = resource.map(|it| called(it.0, self.titles)).unwrap_or_default();
         Cause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.observed.is_some() }
     }
 
-    fn diagnostic(&self, it: &Found, all: &[Found], known: usize) -> Diagnostic {
+    fn diagnostic(&self, it: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
         let reason = if self.locate(&it.prior).is_none() {
             "the earlier access is older than the last steps that are kept, so it is not named"
         } else if known >= EXPLAINED_MAX {
@@ -154,13 +154,13 @@ impl Teller<'_> {
     }
 
     /// With explanation and fix.
-    fn explained(&self, slice: &Slice<'_>, it: &Found) -> Option<Diagnostic> {
+    fn explained(&self, slice: &Slice<'_>, it: &Hazard) -> Option<Diagnostic> {
         let wanted = slice.found(it)?;
         let all = check(&slice.program);
-        let is_it = |own: &&Found| {
+        let is_it = |own: &&Hazard| {
             (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
         };
-        let own: Vec<Found> = all.iter().filter(is_it).cloned().collect();
+        let own: Vec<Hazard> = all.iter().filter(is_it).cloned().collect();
         let names = LiveNames { slice, objects: &self.device.objects, titles: self.titles };
         let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
         if self.observed.is_some() {
@@ -176,14 +176,14 @@ impl Teller<'_> {
     }
 
     /// What is known without following anything.
-    fn unexplained(&self, it: &Found, all: &[Found], reason: &str) -> Diagnostic {
+    fn unexplained(&self, it: &Hazard, all: &[Hazard], reason: &str) -> Diagnostic {
         let kind = it.kind.name().replace('-', "_");
         let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (it.kind, &it.at, &it.prior));
         let parts: Vec<String> =
             same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
         let resource = self.device.objects.resources.get(&it.resource);
         let resource = resource.map(|it| title(it.0, self.titles)).unwrap_or_default();
-        let function = |place: &Place| self.locate(place).map(|it| function(&it));
+        let function = |place: &ProgramLocation| self.locate(place).map(|it| function(&it));
         let at = function(&it.at).unwrap_or("a command");
         let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
         let places = [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.place(role, at));
@@ -202,7 +202,7 @@ impl Teller<'_> {
     }
 
     /// Those of the properties that do not need an explanation.
-    fn unexplained_facts(&self, it: &Found, kind: String) -> Vec<Fact> {
+    fn unexplained_facts(&self, it: &Hazard, kind: String) -> Vec<Fact> {
         let is_recorded = relation(&it.at, &it.prior) == Relation::Recorded;
         let (at, prior) = (self.locate(&it.at), self.locate(&it.prior));
         let command = |it: Option<&Located<'_>>| it.map(|it| function(it).to_owned());
@@ -219,15 +219,15 @@ impl Teller<'_> {
     }
 
     /// Where something happened, as far as that is known.
-    fn place(&self, role: &'static str, place: &Place) -> DiagPlace {
+    fn place(&self, role: &'static str, place: &ProgramLocation) -> DiagPlace {
         let Some(it) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
         };
         let text = self.place_text(&it);
-        let ways: Vec<Place> = match place {
-            Place::Step(_) => vec![place.clone()],
-            Place::Command(at) => {
-                let part = |end: usize| Place::Command(At { path: at.path[..end].to_vec(), ..at.clone() });
+        let ways: Vec<ProgramLocation> = match place {
+            ProgramLocation::Step(_) => vec![place.clone()],
+            ProgramLocation::Command(at) => {
+                let part = |end: usize| ProgramLocation::Command(CommandLocation { path: at.path[..end].to_vec(), ..at.clone() });
                 (1..=at.path.len()).step_by(2).map(part).collect()
             }
         };
@@ -246,10 +246,10 @@ impl Teller<'_> {
     }
 
     /// What nobody followed is only as sure as the accesses that are known.
-    fn severity(&self, it: &Found) -> Severity {
-        let is_certain = |place: &Place| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
+    fn severity(&self, it: &Hazard) -> Severity {
+        let is_certain = |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
             None => false,
-            Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
+            Some((None, HostStep::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
             Some((None, _)) => true,
             Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
                 Some(all) => {
@@ -274,8 +274,8 @@ impl Teller<'_> {
     }
 
     /// The call stacks of two places, for what is not explained.
-    fn stacks(&self, places: [(&str, &Place); 2]) -> Vec<CallStack> {
-        let stack = |(role, place): (&str, &Place)| {
+    fn stacks(&self, places: [(&str, &ProgramLocation); 2]) -> Vec<CallStack> {
+        let stack = |(role, place): (&str, &ProgramLocation)| {
             let it = self.locate(place)?;
             let number = it.mark().map_or(it.kept.stack, |it| it.stack);
             (number != 0).then(|| CallStack { role: role.to_owned(), number })
@@ -284,7 +284,7 @@ impl Teller<'_> {
     }
 
     /// With who executes it, and no longer than one wants to read.
-    fn finish(&self, mut diagnostic: Diagnostic, at: &Place) -> Diagnostic {
+    fn finish(&self, mut diagnostic: Diagnostic, at: &ProgramLocation) -> Diagnostic {
         diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
         shorten(&mut diagnostic.explanation);
         diagnostic.count = 1;

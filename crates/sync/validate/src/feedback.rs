@@ -11,7 +11,7 @@ use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_engine::check;
 use lavascope_explain::{Level, level_between};
 use lavascope_state::{CallSource, DeviceCall};
-use lavascope_sync_ir::{Access, At, Certainty, CommandBufferId, Found, Part, Place, ResourceId, Step};
+use lavascope_sync_ir::{Access, CommandLocation, Certainty, CommandBufferId, Hazard, OriginKind, ProgramLocation, ResourceId, HostStep};
 use rustc_hash::FxHashMap;
 
 use crate::causes::Causes;
@@ -48,15 +48,15 @@ struct Open {
     /// Executions of which nothing is known yet.
     left: usize,
     is_whole: bool,
-    held: Vec<Found>,
+    held: Vec<Hazard>,
     /// What was told at once.
-    told: Vec<Found>,
+    told: Vec<Hazard>,
 }
 
 #[derive(Default)]
 struct Recorded {
-    held: Vec<Found>,
-    told: Vec<Found>,
+    held: Vec<Hazard>,
+    told: Vec<Hazard>,
     is_submitted: bool,
 }
 
@@ -101,7 +101,7 @@ impl Feed {
     }
 
     /// Nothing more will come.
-    fn take_all(&mut self) -> Vec<Found> {
+    fn take_all(&mut self) -> Vec<Hazard> {
         self.waiting.clear();
         self.known.clear();
         self.open.drain(..).flat_map(|it| it.held).collect()
@@ -115,12 +115,12 @@ impl Feed {
 }
 
 /// What was found in a command buffer while it was recorded, where it is submitted.
-fn submitted(it: &Found, step: u32, batch: u32, primary: u32) -> Found {
-    let place = |it: &Place| match it {
-        Place::Command(at) => Place::Command(At { step, batch, primary, path: at.path.clone() }),
+fn submitted(it: &Hazard, step: u32, batch: u32, primary: u32) -> Hazard {
+    let place = |it: &ProgramLocation| match it {
+        ProgramLocation::Command(at) => ProgramLocation::Command(CommandLocation { step, batch, primary, path: at.path.clone() }),
         other => other.clone(),
     };
-    Found { at: place(&it.at), prior: place(&it.prior), ..it.clone() }
+    Hazard { at: place(&it.at), prior: place(&it.prior), ..it.clone() }
 }
 
 /// Everything that a command buffer executes, each as often as it does.
@@ -138,10 +138,10 @@ fn executions(it: &Submitted, out: &mut Vec<ObjectId>) {
 
 impl Device {
     /// Whether only what the device does decides a hazard.
-    fn waits_for_feedback(&self, it: &Found, locate: impl Fn(&Place) -> Option<Vec<Access>>) -> bool {
+    fn waits_for_feedback(&self, it: &Hazard, locate: impl Fn(&ProgramLocation) -> Option<Vec<Access>>) -> bool {
         let (Some(later), Some(earlier)) = (locate(&it.at), locate(&it.prior)) else { return false };
         let is_open = |access: &Access| {
-            let is_kept = matches!(access.origin.part(), Part::Descriptor(_) | Part::Address(_));
+            let is_kept = matches!(access.origin.kind(), OriginKind::Descriptor(_) | OriginKind::Address(_));
             is_kept && access.certainty != Certainty::Certain
         };
         let own = |all: &[Access]| all.iter().any(|own| own.resource == it.resource && is_open(own));
@@ -149,10 +149,10 @@ impl Device {
     }
 
     /// Keeps what was found in a command buffer that is recorded. Gives what is told at once.
-    pub(crate) fn hold_recorded(&mut self, id: CommandBufferId, kept: &Kept, found: Vec<Found>) -> Vec<Found> {
+    pub(crate) fn hold_recorded(&mut self, id: CommandBufferId, kept: &Kept, found: Vec<Hazard>) -> Vec<Hazard> {
         let Some(mut feed) = self.feed.take() else { return found };
-        let waits = |it: &Found| self.waits_for_feedback(it, |place| kept.locate(place).and_then(accesses));
-        let (held, told): (Vec<Found>, Vec<Found>) = found.into_iter().partition(waits);
+        let waits = |it: &Hazard| self.waits_for_feedback(it, |place| kept.locate(place).and_then(accesses));
+        let (held, told): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
         if !held.is_empty() || feed.recorded.contains_key(&id) {
             let own = feed.recorded.entry(id).or_default();
             own.held.extend(held);
@@ -163,13 +163,13 @@ impl Device {
     }
 
     /// Keeps what was found because of the last step. Gives what is told at once.
-    pub(crate) fn hold_step(&mut self, found: Vec<Found>) -> Vec<Found> {
+    pub(crate) fn hold_step(&mut self, found: Vec<Hazard>) -> Vec<Hazard> {
         let Some(mut feed) = self.feed.take() else { return found };
-        let waits = |it: &Found| {
+        let waits = |it: &Hazard| {
             let is_open = feed.open.iter().any(|open| open.step == step_of(&it.at));
             is_open && self.waits_for_feedback(it, |place| self.window.locate(place).and_then(accesses))
         };
-        let (held, told): (Vec<Found>, Vec<Found>) = found.into_iter().partition(waits);
+        let (held, told): (Vec<Hazard>, Vec<Hazard>) = found.into_iter().partition(waits);
         for (all, is_held) in [(&held, true), (&told, false)] {
             for it in all {
                 if let Some(open) = feed.open.iter_mut().find(|open| open.step == step_of(&it.at)) {
@@ -182,8 +182,8 @@ impl Device {
     }
 
     /// Something is submitted: the device will tell what it did.
-    pub(crate) fn open_step(&mut self, index: u32, step: &Step, buffers: &[Vec<Submitted>]) {
-        let (Some(feed), Step::Submit { batches, .. }) = (&mut self.feed, step) else { return };
+    pub(crate) fn open_step(&mut self, index: u32, step: &HostStep, buffers: &[Vec<Submitted>]) {
+        let (Some(feed), HostStep::Submit { batches, .. }) = (&mut self.feed, step) else { return };
         let mut open = Open { step: index, is_whole: true, ..Open::default() };
         for (batch, (own, all)) in (0..).zip(batches.iter().zip(buffers)) {
             for (primary, (id, one)) in (0..).zip(own.command_buffers.iter().zip(all)) {
@@ -240,7 +240,7 @@ impl Devices {
             about = touched_resources(kept, feed, &about);
         }
         for resource in about {
-            let held: Vec<Found> = open.held.iter().filter(|it| it.resource == resource).cloned().collect();
+            let held: Vec<Hazard> = open.held.iter().filter(|it| it.resource == resource).cloned().collect();
             let Some(feed) = &device.feed else { return };
             let first = held.iter().map(|it| step_of(&it.prior)).min().unwrap_or(open.step).min(open.step);
             let before = feed.before(first);
@@ -283,9 +283,9 @@ impl Devices {
 
 impl Teller<'_> {
     /// The hazards of a step with what was touched, but for those that were told; none where that cannot be checked.
-    fn observed(&self, first: u32, about: ResourceId, open: &Open) -> Option<Vec<Found>> {
+    fn observed(&self, first: u32, about: ResourceId, open: &Open) -> Option<Vec<Hazard>> {
         self.observed?;
-        let is_there = |it: &&Found| self.device.window.locate(&it.prior).is_some();
+        let is_there = |it: &&Hazard| self.device.window.locate(&it.prior).is_some();
         if !open.held.iter().filter(|it| it.resource == about).all(|it| is_there(&it)) {
             return None;
         }
@@ -293,20 +293,20 @@ impl Teller<'_> {
         let at = slice.steps.iter().position(|it| it.index == open.step)? as u32;
         let mut found = Vec::new();
         for it in check(&slice.program).into_iter().filter(|it| step_of(&it.at) == at) {
-            let place = |place: &Place| {
+            let place = |place: &ProgramLocation| {
                 let index = |step: u32| slice.steps.get(step as usize).map(|it| it.index);
                 Some(match place {
-                    Place::Step(step) => Place::Step(index(*step)?),
-                    Place::Command(at) => Place::Command(At { step: index(at.step)?, ..at.clone() }),
+                    ProgramLocation::Step(step) => ProgramLocation::Step(index(*step)?),
+                    ProgramLocation::Command(at) => ProgramLocation::Command(CommandLocation { step: index(at.step)?, ..at.clone() }),
                 })
             };
             let (at, prior) = (place(&it.at)?, place(&it.prior)?);
             let resource = *slice.resources.get(it.resource.0 as usize)?;
-            let is_told = |told: &Found| {
+            let is_told = |told: &Hazard| {
                 (told.kind, told.resource) == (it.kind, resource) && (&told.at, &told.prior) == (&at, &prior)
             };
             if !open.told.iter().any(is_told) {
-                found.push(Found { at: at.clone(), prior: prior.clone(), resource, ..it });
+                found.push(Hazard { at: at.clone(), prior: prior.clone(), resource, ..it });
             }
         }
         Some(found)

@@ -5,7 +5,7 @@ use lavascope_diag::{Labels, Object};
 use lavascope_explain::{Executor, Names, Sequence, description, kind_of};
 use lavascope_record::{LabelPath, ObjectNames};
 use lavascope_sync_ir::{
-    At, CommandBufferId, FenceId, Place, QueueId, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+    CommandLocation, CommandBufferId, FenceId, ProgramLocation, QueueId, RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
 };
 
 use crate::device::Objects;
@@ -40,7 +40,7 @@ pub(crate) fn function_text(mark: &Mark) -> String {
 pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &ObjectNames) -> String {
     match &kept.step {
         _ if kept.is_recording() => "the recording".to_owned(),
-        Step::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
+        HostStep::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
         _ => {
             let source = kept.source;
             format!("{}, call {} of thread {}", source.command.desc().name, source.call, source.thread)
@@ -81,9 +81,9 @@ impl LiveNames<'_> {
     }
 
     /// The command buffer of a place, and the index in there.
-    fn find(&self, at: &At) -> Option<(&Recorded, u32)> {
+    fn find(&self, at: &CommandLocation) -> Option<(&Recorded, u32)> {
         let program = &self.slice.program;
-        let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+        let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
         let mut buffer = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
         let (last, way) = at.path.split_last()?;
         for step in way.chunks_exact(2) {
@@ -94,8 +94,8 @@ impl LiveNames<'_> {
         Some((self.slice.buffers.get(buffer.0 as usize)?, *last))
     }
 
-    fn mark(&self, place: &Place) -> Option<&Mark> {
-        let Place::Command(at) = place else { return None };
+    fn mark(&self, place: &ProgramLocation) -> Option<&Mark> {
+        let ProgramLocation::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;
         recorded.marks.get(index as usize)
     }
@@ -111,15 +111,15 @@ impl Names for LiveNames<'_> {
         queue_text(queue, self.objects, self.titles)
     }
 
-    fn place(&self, place: &Place) -> String {
+    fn place(&self, place: &ProgramLocation) -> String {
         let at = match place {
-            Place::Step(step) => return self.step(*step),
-            Place::Command(at) => at,
+            ProgramLocation::Step(step) => return self.step(*step),
+            ProgramLocation::Command(at) => at,
         };
         let Some((recorded, index)) = self.find(at) else { return self.batch(at.step, at.batch) };
         let mut text = recorded_text(recorded, index, self.titles);
         if at.path.len() > 1
-            && let Some((primary, index)) = self.find(&At { path: at.path[..1].to_vec(), ..at.clone() })
+            && let Some((primary, index)) = self.find(&CommandLocation { path: at.path[..1].to_vec(), ..at.clone() })
         {
             text += &format!(", executed by {}", recorded_text(primary, index, self.titles));
         }
@@ -137,13 +137,13 @@ impl Names for LiveNames<'_> {
         }
     }
 
-    fn function(&self, place: &Place, _stage: u64) -> String {
+    fn function(&self, place: &ProgramLocation, _stage: u64) -> String {
         if let Some(mark) = self.mark(place) {
             return mark.function.desc().name.to_owned();
         }
-        let Place::Step(step) = place else { return "a command".to_owned() };
+        let ProgramLocation::Step(step) = place else { return "a command".to_owned() };
         match self.slice.steps.get(*step as usize) {
-            Some(kept) if matches!(kept.step, Step::Present { .. } | Step::Acquire { .. }) => {
+            Some(kept) if matches!(kept.step, HostStep::Present { .. } | HostStep::Acquire { .. }) => {
                 kept.source.command.desc().name.to_owned()
             }
             _ => "the host".to_owned(),
@@ -157,7 +157,7 @@ impl Names for LiveNames<'_> {
 
     fn batch(&self, step: u32, batch: u32) -> String {
         match self.slice.program.steps.get(step as usize) {
-            Some(Step::Submit { batches, .. }) if batches.len() > 1 => format!("batch {batch} of {}", self.step(step)),
+            Some(HostStep::Submit { batches, .. }) if batches.len() > 1 => format!("batch {batch} of {}", self.step(step)),
             _ => self.step(step),
         }
     }
@@ -177,7 +177,7 @@ impl Names for LiveNames<'_> {
         self.title(id.and_then(|it| self.objects.fences.get(it)), "a fence")
     }
 
-    fn source(&self, place: &Place) -> Option<String> {
+    fn source(&self, place: &ProgramLocation) -> Option<String> {
         Some(function_text(self.mark(place)?))
     }
 
@@ -187,28 +187,28 @@ impl Names for LiveNames<'_> {
         own.map_or_else(|| Object::new(kind_of(None), 0, None), |it| named_resource(it, self.titles))
     }
 
-    fn labels(&self, place: &Place) -> Labels {
+    fn labels(&self, place: &ProgramLocation) -> Labels {
         let kept = self.slice.steps.get(step_of(place) as usize);
         kept.map_or_else(Labels::default, |it| labels(it, self.mark(place)))
     }
 
-    fn path(&self, place: &Place, stage: u64) -> Vec<String> {
-        let Place::Command(at) = place else { return vec![self.function(place, stage)] };
+    fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
+        let ProgramLocation::Command(at) = place else { return vec![self.function(place, stage)] };
         // Of each command buffer on the way the command that executes the next, and then the command itself.
         let ends = (1..=at.path.len()).step_by(2);
-        let part = |end| Place::Command(At { path: at.path[..end].to_vec(), ..at.clone() });
+        let part = |end| ProgramLocation::Command(CommandLocation { path: at.path[..end].to_vec(), ..at.clone() });
         ends.map(|it| self.function(&part(it), stage)).collect()
     }
 
-    fn call(&self, place: &Place) -> Option<String> {
+    fn call(&self, place: &ProgramLocation) -> Option<String> {
         let kept = self.slice.steps.get(step_of(place) as usize)?;
         Some(kept.source.command.desc().name.to_owned())
     }
 
-    fn executor(&self, place: &Place) -> Option<Executor> {
-        let Place::Command(at) = place else { return None };
+    fn executor(&self, place: &ProgramLocation) -> Option<Executor> {
+        let ProgramLocation::Command(at) = place else { return None };
         let (recorded, _) = self.find(at)?;
-        let Step::Submit { queue, .. } = self.slice.program.steps.get(at.step as usize)? else { return None };
+        let HostStep::Submit { queue, .. } = self.slice.program.steps.get(at.step as usize)? else { return None };
         Some(Executor { commands: title(recorded.object, self.titles), queue: self.queue(*queue) })
     }
 
@@ -216,16 +216,16 @@ impl Names for LiveNames<'_> {
         self.slice.steps.get(step as usize).map_or(0, |it| it.submit)
     }
 
-    fn stack(&self, place: &Place) -> Option<u32> {
+    fn stack(&self, place: &ProgramLocation) -> Option<u32> {
         let own = match place {
-            Place::Command(_) => self.mark(place)?.stack,
-            Place::Step(step) => self.slice.steps.get(*step as usize)?.stack,
+            ProgramLocation::Command(_) => self.mark(place)?.stack,
+            ProgramLocation::Step(step) => self.slice.steps.get(*step as usize)?.stack,
         };
         Some(own).filter(|it| *it != 0)
     }
 
-    fn sequence(&self, place: &Place) -> Option<Sequence> {
-        let Place::Command(at) = place else { return None };
+    fn sequence(&self, place: &ProgramLocation) -> Option<Sequence> {
+        let ProgramLocation::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;
         let mark = recorded.marks.get(index as usize)?;
         Some(Sequence { command: mark.number, resets: recorded.resets })

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, Command as ApiCommand, DescriptorType, ObjectId};
 use lavascope_sync_ir::{
-    Access, Certainty, Command, CommandBufferId, Descriptor, EventId, FenceId, Part, RasterOrder, Region, RenderPassId,
-    ResourceId, SemaphoreId, Step,
+    Access, Certainty, Command, CommandBufferId, Descriptor, EventId, FenceId, OriginKind, RasterOrder, Region, RenderPassId,
+    ResourceId, SemaphoreId, HostStep,
 };
 
 use crate::feedback::Feed;
@@ -100,12 +100,12 @@ impl Slice<'_> {
     pub(crate) fn observe(&mut self, feed: &Feed) {
         for at in 0..self.steps.len() {
             let step = self.steps[at].index;
-            let Step::Submit { batches, .. } = &self.program.steps[at] else { continue };
+            let HostStep::Submit { batches, .. } = &self.program.steps[at] else { continue };
             let mut batches = batches.clone();
             for id in batches.iter_mut().flat_map(|it| &mut it.command_buffers) {
                 *id = self.observed(*id, step, feed);
             }
-            if let Step::Submit { batches: own, .. } = &mut self.program.steps[at] {
+            if let HostStep::Submit { batches: own, .. } = &mut self.program.steps[at] {
                 *own = batches;
             }
         }
@@ -220,11 +220,11 @@ fn touched(accesses: &[Access], all: &[Access], launch: &Launch, is_single: bool
     let mut made = Vec::new();
     for access in accesses {
         let stage = stage(access, launch);
-        let is_known = match access.origin.part() {
-            Part::Descriptor(own) => stage
+        let is_known = match access.origin.kind() {
+            OriginKind::Descriptor(own) => stage
                 .and_then(|it| sites(access, own, it))
                 .map(|it| add_touched(access, all, &it, is_single, &mut made)),
-            Part::Address(buffer) => stage
+            OriginKind::Address(buffer) => stage
                 .and_then(|it| it.addresses.as_deref())
                 .map(|it| add_addressed(access, buffer, it, is_single, &mut made)),
             _ => None,
@@ -274,7 +274,7 @@ fn add_addressed(access: &Access, buffer: u64, all: &[AddressTouched], is_single
 
 fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_single: bool, made: &mut Vec<Access>) {
     let elements = elements_beside(access, all);
-    let Part::Descriptor(own) = access.origin.part() else { return };
+    let OriginKind::Descriptor(own) = access.origin.kind() else { return };
     for site in sites {
         // Of descriptors that are the same as the first one, only that is told.
         let is_stray = elements.first() == Some(&own.element) && site.elements.iter().any(|it| !elements.contains(it));
@@ -286,15 +286,15 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
         let has_run = !site.is_assumed || access.certainty == Certainty::Somewhere;
         let is_sure = is_own && is_single && has_run;
         match (&access.region, &site.bytes) {
-            (Region::Buffer(region), Some(bytes)) if access.inset != Access::NO_INSET => {
+            (Region::Buffer(region), Some(bytes)) if access.word_offset != Access::NO_WORD_OFFSET => {
                 let is_sure = is_sure && site.elements.len() == 1;
                 match (is_texel_buffer(own.ty), site.are_texels) {
                     (false, false) => {
-                        let base = i128::from(region.start) - i128::from(access.inset) * 4;
+                        let base = i128::from(region.start) - i128::from(access.word_offset) * 4;
                         add_bytes(access, region, base, bytes, is_sure, made);
                     }
-                    (true, true) if (region.end - region.start) / u64::from(access.inset.max(1)) < TEXELS_END => {
-                        let bytes = bytes.of_texels(access.inset.into());
+                    (true, true) if (region.end - region.start) / u64::from(access.word_offset.max(1)) < TEXELS_END => {
+                        let bytes = bytes.of_texels(access.word_offset.into());
                         add_bytes(access, region, region.start.into(), &bytes, is_sure, made);
                     }
                     _ => made.push(access.clone()),
@@ -311,9 +311,9 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
 
 /// The descriptors of the same binding that a command may use in the same stage, in order.
 fn elements_beside(access: &Access, all: &[Access]) -> Vec<u32> {
-    let Part::Descriptor(own) = access.origin.part() else { return Vec::new() };
-    let beside = all.iter().filter(|it| it.stage == access.stage).filter_map(|it| match it.origin.part() {
-        Part::Descriptor(it) if (it.set, it.binding) == (own.set, own.binding) => Some(it.element),
+    let OriginKind::Descriptor(own) = access.origin.kind() else { return Vec::new() };
+    let beside = all.iter().filter(|it| it.stage == access.stage).filter_map(|it| match it.origin.kind() {
+        OriginKind::Descriptor(it) if (it.set, it.binding) == (own.set, own.binding) => Some(it.element),
         _ => None,
     });
     let mut elements: Vec<u32> = beside.collect();
@@ -395,7 +395,7 @@ mod tests {
         let origin = Origin::descriptor(Descriptor { set: 0, binding: 1, element, ty, layout: None });
         let write = AccessFlags2::SHADER_STORAGE_WRITE.0;
         let made = Access::new(ResourceId(element), Region::Buffer(region), STAGE, write);
-        Access { certainty, inset: 1, origin, ..made }
+        Access { certainty, word_offset: 1, origin, ..made }
     }
 
     fn launch(elements: &[u32], may: &[Range<u64>], must: &[Range<u64>]) -> Launch {
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn descriptors_that_were_not_used_are_gone() {
-        let all = [0, 1, 2].map(|it| access(it, 100..200, Certainty::Picked));
+        let all = [0, 1, 2].map(|it| access(it, 100..200, Certainty::OneOfArray));
         assert_eq!(
             parts(&touched(&all, &all, &launch(&[1], &[8..12], &[8..12]), true)),
             [(1, 104..108, Certainty::Certain)]
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_that_is_not_told_counts_as_the_first() {
-        let all = [0, 2].map(|it| access(it, 100..200, Certainty::Picked));
+        let all = [0, 2].map(|it| access(it, 100..200, Certainty::OneOfArray));
         let found = touched(&all, &all, &launch(&[1], &[8..12], &[8..12]), true);
         assert_eq!(parts(&found), [(0, 104..108, Certainty::Maybe)]);
     }
@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(touched(&all, &all, &lost, true), all);
         let certain = [access(0, 100..200, Certainty::Certain)];
         assert_eq!(touched(&certain, &certain, &launch(&[0], &[8..12], &[8..12]), true), certain);
-        let unknown = [Access { inset: Access::NO_INSET, ..all[0].clone() }];
+        let unknown = [Access { word_offset: Access::NO_WORD_OFFSET, ..all[0].clone() }];
         assert_eq!(touched(&unknown, &unknown, &launch(&[0], &[8..12], &[8..12]), true), unknown);
         // Plain accesses and atomic ones are told apart.
         let atomic = [Access { order: RasterOrder::Atomic, ..all[0].clone() }];
@@ -533,7 +533,7 @@ mod tests {
     fn texels_are_as_large_as_their_view_says() {
         let ty = DescriptorType::STORAGE_TEXEL_BUFFER.0;
         let origin = Origin::descriptor(Descriptor { set: 0, binding: 1, element: 0, ty, layout: None });
-        let texels = |size: u16, end: u64| Access { inset: size, origin, ..access(0, 64..end, Certainty::Somewhere) };
+        let texels = |size: u16, end: u64| Access { word_offset: size, origin, ..access(0, 64..end, Certainty::Somewhere) };
         // Texels 2, 3 and 8.
         let mut it = launch(&[0], &[8..16, 32..36], &[8..16, 32..36]);
         it.stages[0].touched[0].are_texels = true;
@@ -545,7 +545,7 @@ mod tests {
         assert_eq!(found(texels(16, 400)), [(0, 96..128, Certainty::Certain), (0, 192..208, Certainty::Certain)]);
         assert_eq!(found(texels(1, 200)), [(0, 66..68, Certainty::Certain), (0, 72..73, Certainty::Certain)]);
         // Where nobody knows how large they are, or there are too many to be counted, or it is no texel buffer.
-        for access in [texels(Access::NO_INSET, 200), texels(1, 1 << 31), access(0, 64..200, Certainty::Somewhere)] {
+        for access in [texels(Access::NO_WORD_OFFSET, 200), texels(1, 1 << 31), access(0, 64..200, Certainty::Somewhere)] {
             assert_eq!(found(access.clone()), parts(&[access]));
         }
     }

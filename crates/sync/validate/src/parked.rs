@@ -2,7 +2,7 @@
 
 use lavascope_diag::{Diagnostic, Labels, Place, Severity};
 use lavascope_explain::NEVER_EXECUTED;
-use lavascope_sync_ir::{Point, QueueId};
+use lavascope_sync_ir::{SemaphorePoint, QueueId};
 
 use crate::causes::{Cause, Causes, What};
 use crate::device::Device;
@@ -48,7 +48,7 @@ impl Teller<'_> {
     fn parked_text(&self, it: &Parked) -> String {
         let (objects, titles) = (&self.device.objects, self.titles);
         let waits = self.device.live.unsignaled(it.queue);
-        let semaphore = |point: &Point| {
+        let semaphore = |point: &SemaphorePoint| {
             let name = objects.semaphores.get(&point.semaphore).map(|it| title(*it, titles));
             let name = name.unwrap_or_else(|| "a semaphore".to_owned());
             point.value.map_or_else(|| name.clone(), |value| format!("{name} with the value {value}"))

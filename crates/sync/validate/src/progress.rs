@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use lavascope_abi::ObjectId;
 use lavascope_record::ObjectNames;
-use lavascope_sync_ir::{FenceId, Point, QueueId, Step};
+use lavascope_sync_ir::{FenceId, SemaphorePoint, QueueId, HostStep};
 
 use crate::device::Device;
 use crate::names::{function_text, queue_text, title};
@@ -15,8 +15,8 @@ use crate::window::{Kept, Submitted};
 /// A batch that was submitted.
 struct Work<'a> {
     kept: &'a Kept,
-    waits: Vec<Point>,
-    signals: Vec<Point>,
+    waits: Vec<SemaphorePoint>,
+    signals: Vec<SemaphorePoint>,
     buffers: &'a [Submitted],
     is_over: bool,
 }
@@ -59,7 +59,7 @@ impl Device {
 impl<'a> Progress<'a> {
     fn pass(&mut self, kept: &'a Kept) {
         match &kept.step {
-            Step::Submit { queue, batches, fence } => {
+            HostStep::Submit { queue, batches, fence } => {
                 for (at, batch) in batches.iter().enumerate() {
                     let waits = batch.waits.iter().map(|it| it.point).collect();
                     let signals = batch.signals.iter().map(|it| it.point).collect();
@@ -68,27 +68,27 @@ impl<'a> Progress<'a> {
                 }
                 self.signal(*fence, *queue);
             }
-            Step::BindSparse { queue, waits, signals, fence, .. } => {
+            HostStep::BindSparse { queue, waits, signals, fence, .. } => {
                 let (waits, signals) = (waits.clone(), signals.clone());
                 self.push(*queue, Work { kept, waits, signals, buffers: &[], is_over: false });
                 self.signal(*fence, *queue);
             }
-            Step::WaitFences(all) => {
+            HostStep::WaitFences(all) => {
                 let known: Vec<(usize, usize)> = all.iter().filter_map(|it| self.fences.get(it).copied()).collect();
                 known.into_iter().for_each(|(queue, count)| self.finish(queue, count));
             }
-            Step::ResetFences(all) => self.fences.retain(|it, _| !all.contains(it)),
-            Step::WaitSemaphores(points) => points.iter().for_each(|it| self.finish_signal(*it)),
-            Step::QueueIdle(queue) => self.finish(queue.0 as usize, usize::MAX),
-            Step::DeviceIdle => (0..self.queues.len()).for_each(|it| self.finish(it, usize::MAX)),
+            HostStep::ResetFences(all) => self.fences.retain(|it, _| !all.contains(it)),
+            HostStep::WaitSemaphores(points) => points.iter().for_each(|it| self.finish_signal(*it)),
+            HostStep::QueueIdle(queue) => self.finish(queue.0 as usize, usize::MAX),
+            HostStep::DeviceIdle => (0..self.queues.len()).for_each(|it| self.finish(it, usize::MAX)),
             // Nobody learns from it how far a queue is.
-            Step::SignalSemaphore(_)
-            | Step::SetEvent(_)
-            | Step::ResetEvent(_)
-            | Step::HostAccess { .. }
-            | Step::Acquire { .. }
-            | Step::Present { .. }
-            | Step::Destroy(_) => {}
+            HostStep::SignalSemaphore(_)
+            | HostStep::SetEvent(_)
+            | HostStep::ResetEvent(_)
+            | HostStep::HostAccess { .. }
+            | HostStep::Acquire { .. }
+            | HostStep::Present { .. }
+            | HostStep::Destroy(_) => {}
         }
     }
 
@@ -116,8 +116,8 @@ impl<'a> Progress<'a> {
     }
 
     /// A semaphore was signaled, so what signaled it is over; a binary one by the last who did.
-    fn finish_signal(&mut self, point: Point) {
-        let is_it = |it: &Point| it.semaphore == point.semaphore && it.value >= point.value;
+    fn finish_signal(&mut self, point: SemaphorePoint) {
+        let is_it = |it: &SemaphorePoint| it.semaphore == point.semaphore && it.value >= point.value;
         for queue in 0..self.queues.len() {
             let works = &self.queues[queue];
             let signals = |work: &Work<'_>| work.signals.iter().any(is_it);
@@ -137,7 +137,7 @@ fn work_text(work: &Work<'_>, titles: &ObjectNames) -> String {
     let buffers: Vec<ObjectId> = work.buffers.iter().filter_map(object).collect();
     let names: Vec<String> = buffers.iter().map(|it| title(*it, titles)).collect();
     let number = match &work.kept.step {
-        Step::Submit { .. } => format!("submit {}", work.kept.submit),
+        HostStep::Submit { .. } => format!("submit {}", work.kept.submit),
         _ => work.kept.source.command.desc().name.to_owned(),
     };
     if names.is_empty() { number } else { format!("{number} with {}", names.join(", ")) }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use lavascope_engine::EventRaces;
 use lavascope_state::CallSource;
-use lavascope_sync_ir::{CommandBufferId, ResourceId, Step};
+use lavascope_sync_ir::{CommandBufferId, ResourceId, HostStep};
 
 use crate::device::Device;
 use crate::engine::Live;
@@ -18,7 +18,7 @@ impl Device {
     /// Says whether the call did anything.
     pub(crate) fn take_back_steps(&mut self, source: CallSource) -> bool {
         let removed = self.window.remove(source);
-        self.submits -= removed.iter().filter(|it| matches!(it.step, Step::Submit { .. })).count() as u64;
+        self.submits -= removed.iter().filter(|it| matches!(it.step, HostStep::Submit { .. })).count() as u64;
         if !removed.is_empty() {
             self.rebuild();
         }
@@ -31,7 +31,7 @@ impl Device {
         // Nothing false is told because of what is not known.
         self.races = EventRaces::default();
         for point in before.points() {
-            self.live.step(&Step::SignalSemaphore(point));
+            self.live.step(&HostStep::SignalSemaphore(point));
         }
         let mut resources: Vec<(u32, ResourceId)> = self.objects.since.iter().map(|it| (*it.1, *it.0)).collect();
         resources.sort_unstable();
@@ -71,7 +71,7 @@ impl Device {
 
     /// The command buffers of a step as they were when it was submitted.
     fn hand_over_again(&mut self, kept: &Kept, known: &mut HashMap<CommandBufferId, Recorded>) {
-        let Step::Submit { batches, .. } = &kept.step else { return };
+        let HostStep::Submit { batches, .. } = &kept.step else { return };
         let ids = batches.iter().flat_map(|it| &it.command_buffers);
         for (id, submitted) in ids.zip(kept.buffers.iter().flatten()) {
             let own = submitted.own.as_ref().map(|it| (*id, it));

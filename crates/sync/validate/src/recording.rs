@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
-use lavascope_engine::{Commands, uses_events};
+use lavascope_engine::{IndexedCommands, uses_events};
 use lavascope_record::LabelPath;
 use lavascope_sync_ir::{Access, AccessList, Command, CommandBuffer, CommandBufferId};
 
@@ -283,7 +283,7 @@ impl Body {
             has_events: self.has_events,
             places: first_of(&self.places, len),
             marks: first_of(&self.marks, len),
-            accesses: self.accesses.first(accesses),
+            accesses: self.accesses.clone_prefix(accesses),
             others: first_of(&self.others, others),
             later: self.later.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
         }
@@ -334,7 +334,7 @@ impl Body {
         let Some(Place::Action(first, end)) = self.places.get(index) else { return false };
         let mut places = *first as usize..*end as usize;
         places.len() == accesses.len()
-            && accesses.iter().all(|it| places.next().is_some_and(|at| self.accesses.is(at, it)))
+            && accesses.iter().all(|it| places.next().is_some_and(|at| self.accesses.is_equal_at(at, it)))
     }
 
     /// A command that is not an action.
@@ -344,7 +344,7 @@ impl Body {
     }
 
     /// Commands that are not actions, each with its number.
-    pub(crate) fn others(&self) -> Commands<'_> {
+    pub(crate) fn others(&self) -> IndexedCommands<'_> {
         Box::new((0..self.len()).filter_map(|it| Some((it as u32, self.other(it)?))))
     }
 

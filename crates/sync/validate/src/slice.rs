@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use lavascope_sync_ir::{
-    At, Command, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Found, Place, Point, Program, RenderPass,
-    RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, Step,
+    CommandLocation, Command, CommandBuffer, CommandBufferId, EventId, UndefinedContents, FenceId, Hazard, ProgramLocation, SemaphorePoint, Program, RenderPass,
+    RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, HostStep,
 };
 
 use crate::device::{Device, Objects};
@@ -64,9 +64,9 @@ impl<'a> Slice<'a> {
         }
         program.resources = dense.resources.ids.iter().map(|it| device.objects.resource(*it)).collect();
         program.render_passes = dense.passes.ids.iter().map(|it| device.objects.pass(*it)).collect();
-        program.events = dense.events.ids.len() as u32;
-        program.semaphores = dense.semaphores.ids.len() as u32;
-        program.fences = dense.fences.ids.len() as u32;
+        program.event_count = dense.events.ids.len() as u32;
+        program.semaphore_count = dense.semaphores.ids.len() as u32;
+        program.fence_count = dense.fences.ids.len() as u32;
         program.command_buffers = dense.commands;
         Some(Slice {
             program,
@@ -80,9 +80,9 @@ impl<'a> Slice<'a> {
     }
 
     /// A hazard of the engine, in the program; none if it is not about what is in there.
-    pub(crate) fn found(&self, it: &Found) -> Option<Found> {
+    pub(crate) fn found(&self, it: &Hazard) -> Option<Hazard> {
         let resource = self.resources.iter().position(|own| *own == it.resource)?;
-        Some(Found {
+        Some(Hazard {
             kind: it.kind,
             at: self.place(&it.at)?,
             prior: self.place(&it.prior)?,
@@ -92,9 +92,9 @@ impl<'a> Slice<'a> {
     }
 
     /// The same of a fault; what made it so may be too long ago.
-    pub(crate) fn fault(&self, it: &Fault) -> Option<Fault> {
+    pub(crate) fn fault(&self, it: &UndefinedContents) -> Option<UndefinedContents> {
         let resource = self.resources.iter().position(|own| *own == it.resource)?;
-        Some(Fault {
+        Some(UndefinedContents {
             kind: it.kind,
             at: self.place(&it.at)?,
             prior: it.prior.as_ref().and_then(|it| self.place(it)),
@@ -103,11 +103,11 @@ impl<'a> Slice<'a> {
         })
     }
 
-    fn place(&self, place: &Place) -> Option<Place> {
+    fn place(&self, place: &ProgramLocation) -> Option<ProgramLocation> {
         let index = |step: u32| Some(self.steps.binary_search_by_key(&step, |it| it.index).ok()? as u32);
         Some(match place {
-            Place::Step(step) => Place::Step(index(*step)?),
-            Place::Command(at) => Place::Command(At { step: index(at.step)?, ..at.clone() }),
+            ProgramLocation::Step(step) => ProgramLocation::Step(index(*step)?),
+            ProgramLocation::Command(at) => ProgramLocation::Command(CommandLocation { step: index(at.step)?, ..at.clone() }),
         })
     }
 }
@@ -136,9 +136,9 @@ impl Objects {
 }
 
 /// What is left of a step long ago: where things lie.
-fn bind(step: &Step) -> Step {
+fn bind(step: &HostStep) -> HostStep {
     let mut it = step.clone();
-    if let Step::BindSparse { waits, signals, fence, .. } = &mut it {
+    if let HostStep::BindSparse { waits, signals, fence, .. } = &mut it {
         waits.clear();
         signals.clear();
         *fence = None;
@@ -147,23 +147,23 @@ fn bind(step: &Step) -> Step {
 }
 
 /// A step with the command buffers that it submitted.
-fn step(kept: &Kept, mut it: Step, signaled: &mut Signaled, dense: &mut Dense<'_>) -> Step {
+fn step(kept: &Kept, mut it: HostStep, signaled: &mut Signaled, dense: &mut Dense<'_>) -> HostStep {
     match &mut it {
-        Step::Submit { batches, .. } => {
+        HostStep::Submit { batches, .. } => {
             for batch in batches {
                 batch.waits.retain(|it| !signaled.take(it.point));
                 // They get their numbers below, by what was recorded into them.
                 batch.command_buffers.clear();
             }
         }
-        Step::Present { waits, .. } => {
-            waits.retain(|it| !signaled.take(Point { semaphore: *it, value: None }));
+        HostStep::Present { waits, .. } => {
+            waits.retain(|it| !signaled.take(SemaphorePoint { semaphore: *it, value: None }));
         }
-        Step::BindSparse { waits, .. } => waits.retain(|it| !signaled.take(*it)),
+        HostStep::BindSparse { waits, .. } => waits.retain(|it| !signaled.take(*it)),
         _ => {}
     }
     let mut made = translate::step(&it, dense);
-    if let Step::Submit { batches, .. } = &mut made {
+    if let HostStep::Submit { batches, .. } = &mut made {
         for (batch, buffers) in batches.iter_mut().zip(&kept.buffers) {
             batch.command_buffers = buffers.iter().map(|it| dense.submit(it)).collect();
         }

@@ -4,8 +4,8 @@ use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, Pip
 use lavascope_diag::Diagnostic;
 use lavascope_state::{Destroyed, Listener, CallSource, DeviceCall};
 use lavascope_sync_ir::{
-    Access, Batch, Binding, Command, CommandBufferId, FenceId, MemoryId, Point, Queue, QueueId, Region, Resource,
-    ResourceId, ResourceKind, SemaphoreId, Signal, Step, Wait,
+    Access, SubmitBatch, MemoryBinding, Command, CommandBufferId, FenceId, MemoryId, SemaphorePoint, Queue, QueueId, Region, Resource,
+    ResourceId, ResourceKind, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
 };
 
 use crate::devices::Devices;
@@ -74,17 +74,17 @@ impl App {
         self.devices.end(at, CommandBufferId(id));
     }
 
-    fn submit(&mut self, batch: Batch, fence: Option<u32>) {
+    fn submit(&mut self, batch: SubmitBatch, fence: Option<u32>) {
         let at = self.at(Api::QueueSubmit);
         let fence = fence.map(FenceId);
-        self.devices.step(at, Step::Submit { queue: QueueId(0), batches: vec![batch], fence });
+        self.devices.step(at, HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence });
     }
 
     fn submit_one(&mut self, id: u32) {
-        self.submit(Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }, None);
+        self.submit(SubmitBatch { command_buffers: vec![CommandBufferId(id)], ..SubmitBatch::default() }, None);
     }
 
-    fn step(&mut self, command: Api, step: Step) {
+    fn step(&mut self, command: Api, step: HostStep) {
         let at = self.at(command);
         self.devices.step(at, step);
     }
@@ -143,7 +143,7 @@ fn command_buffers_without_names_are_known_by_what_is_recorded() {
     for id in 0..6 {
         app.record(id, [write(0), read(0)]);
         app.submit_one(id);
-        app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+        app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
     }
     assert_eq!(app.diagnostics().iter().map(|it| it.count).collect::<Vec<_>>(), [6]);
     app.record(7, [read(0), write(0), read(0)]);
@@ -157,18 +157,18 @@ fn what_was_signaled_before_is_not_waited_for() {
     let mut app = App::new();
     app.buffer(0);
     let (binary, timeline) =
-        (Point { semaphore: SemaphoreId(0), value: None }, Point { semaphore: SemaphoreId(1), value: Some(7) });
+        (SemaphorePoint { semaphore: SemaphoreId(0), value: None }, SemaphorePoint { semaphore: SemaphoreId(1), value: Some(7) });
     for id in 0..2 {
         let at = app.at(Api::CreateSemaphore);
         app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
     }
-    let signals = [binary, timeline].map(|point| Signal { point, stages: ALL });
-    app.submit(Batch { signals: signals.to_vec(), ..Batch::default() }, None);
+    let signals = [binary, timeline].map(|point| SemaphoreSignal { point, stages: ALL });
+    app.submit(SubmitBatch { signals: signals.to_vec(), ..SubmitBatch::default() }, None);
     app.record(0, [write(0)]);
     app.record(1, [read(0)]);
-    let waits = [binary, timeline].map(|point| Wait { point, stages: ALL });
+    let waits = [binary, timeline].map(|point| SemaphoreWait { point, stages: ALL });
     let command_buffers = vec![CommandBufferId(0)];
-    app.submit(Batch { waits: waits.to_vec(), command_buffers, ..Batch::default() }, None);
+    app.submit(SubmitBatch { waits: waits.to_vec(), command_buffers, ..SubmitBatch::default() }, None);
     app.submit_one(1);
     let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
     assert!(!it.fixes.is_empty(), "{it:#?}");
@@ -197,12 +197,12 @@ fn what_is_gone_is_forgotten() {
         let at = app.at(Api::CreateFence);
         app.devices.fence(at, FenceId(id), object(HandleType::Fence, id));
         app.record(id, [write(id)]);
-        app.submit(Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }, Some(id));
-        app.step(Api::WaitForFences, Step::WaitFences(vec![FenceId(id)]));
+        app.submit(SubmitBatch { command_buffers: vec![CommandBufferId(id)], ..SubmitBatch::default() }, Some(id));
+        app.step(Api::WaitForFences, HostStep::WaitFences(vec![FenceId(id)]));
         let at = app.at(Api::DestroyFence);
         app.devices.destroyed(at, Destroyed::Fence(FenceId(id)));
         app.devices.destroyed(at, Destroyed::CommandBuffer(CommandBufferId(id)));
-        app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(id)));
+        app.step(Api::DestroyBuffer, HostStep::Destroy(ResourceId(id)));
     }
     assert_eq!(app.diagnostics(), []);
     let (kept, slots) = app.devices.sizes();
@@ -218,14 +218,14 @@ fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
         let at = app.at(Api::CreateSemaphore);
         app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
     }
-    app.step(Api::SignalSemaphore, Step::SignalSemaphore(Point { semaphore: SemaphoreId(0), value: Some(5) }));
+    app.step(Api::SignalSemaphore, HostStep::SignalSemaphore(SemaphorePoint { semaphore: SemaphoreId(0), value: Some(5) }));
     app.record(0, [write(0)]);
     // The first of the two is there already.
-    let waits = [(0, 5), (1, 7)].map(|(semaphore, value)| Wait {
-        point: Point { semaphore: SemaphoreId(semaphore), value: Some(value) },
+    let waits = [(0, 5), (1, 7)].map(|(semaphore, value)| SemaphoreWait {
+        point: SemaphorePoint { semaphore: SemaphoreId(semaphore), value: Some(value) },
         stages: ALL,
     });
-    app.submit(Batch { waits: waits.to_vec(), command_buffers: vec![CommandBufferId(0)], ..Batch::default() }, None);
+    app.submit(SubmitBatch { waits: waits.to_vec(), command_buffers: vec![CommandBufferId(0)], ..SubmitBatch::default() }, None);
     app.submit_one(0);
     assert_eq!(app.diagnostics(), []);
     app.devices.finish();
@@ -268,14 +268,14 @@ fn what_came_and_went_is_told_again_in_its_order() {
     let mut app = App::new();
     let memory = |id: u32, app: &mut App| {
         let at = app.at(Api::BindBufferMemory);
-        let binding = Binding { memory: MemoryId(0), offset: 0, size: 64 };
+        let binding = MemoryBinding { memory: MemoryId(0), offset: 0, size: 64 };
         let resource = Resource::new(ResourceKind::Buffer { size: 64 }, Some(binding));
         app.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
     };
     memory(0, &mut app);
     app.record(0, [write(0)]);
     app.submit_one(0);
-    app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(0)));
+    app.step(Api::DestroyBuffer, HostStep::Destroy(ResourceId(0)));
     memory(1, &mut app);
     app.record(1, [write(1)]);
     app.submit_one(1);
@@ -284,7 +284,7 @@ fn what_came_and_went_is_told_again_in_its_order() {
     assert_eq!(app.diagnostics().len(), 1);
     let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
     app.devices.take_back_steps(source);
-    app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+    app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1, "{:#?}", app.diagnostics());
     assert_eq!(app.devices.causes.new.len(), 1);
@@ -297,7 +297,7 @@ fn what_there_is_no_room_for_is_told() {
     let kind = ResourceKind::Buffer { size: 64 };
     for (id, offset) in [(0, 0), (1, 1 << 40), (2, 1 << 41)] {
         let at = app.at(Api::BindBufferMemory);
-        let resource = Resource::new(kind.clone(), Some(Binding { memory: MemoryId(0), offset, size: 64 }));
+        let resource = Resource::new(kind.clone(), Some(MemoryBinding { memory: MemoryId(0), offset, size: 64 }));
         app.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
     }
     app.record(0, [write(1), write(1), write(2)]);

@@ -1,9 +1,9 @@
 //! The things of commands and steps under other numbers.
 
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, Batch, Command, CommandBufferId, Dependency, EventId, FenceId, Point,
-    RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, SemaphoreId, SetEvent, Signal, SparseBind, Step,
-    Wait, WaitEvents, What,
+    Access, AttachmentView, Barrier, SubmitBatch, Command, CommandBufferId, Dependency, EventId, FenceId, SemaphorePoint,
+    RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, SemaphoreId, SetEvent, SemaphoreSignal, SparseBind, HostStep,
+    SemaphoreWait, WaitEvents, DependencyTarget,
 };
 
 /// A number that nothing has.
@@ -23,21 +23,21 @@ pub(crate) trait Ids {
 pub(crate) fn command(it: &Command, ids: &mut impl Ids) -> Command {
     match it {
         Command::Action(all) => Command::Action(accesses(all, ids)),
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies: all }) => {
-            Command::Barrier(Barrier::One {
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: all }) => {
+            Command::Barrier(Barrier::Sync1 {
                 src_stages: *src_stages,
                 dst_stages: *dst_stages,
                 dependencies: dependencies(all, ids),
             })
         }
-        Command::Barrier(Barrier::Two { dependencies: all }) => {
-            Command::Barrier(Barrier::Two { dependencies: dependencies(all, ids) })
+        Command::Barrier(Barrier::Sync2 { dependencies: all }) => {
+            Command::Barrier(Barrier::Sync2 { dependencies: dependencies(all, ids) })
         }
-        Command::SetEvent(SetEvent::One { event, stages }) => {
-            Command::SetEvent(SetEvent::One { event: ids.event(*event), stages: *stages })
+        Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
+            Command::SetEvent(SetEvent::Sync1 { event: ids.event(*event), stages: *stages })
         }
-        Command::SetEvent(SetEvent::Two { event, dependencies: all }) => {
-            Command::SetEvent(SetEvent::Two { event: ids.event(*event), dependencies: dependencies(all, ids) })
+        Command::SetEvent(SetEvent::Sync2 { event, dependencies: all }) => {
+            Command::SetEvent(SetEvent::Sync2 { event: ids.event(*event), dependencies: dependencies(all, ids) })
         }
         Command::ResetEvent { event, stages } => Command::ResetEvent { event: ids.event(*event), stages: *stages },
         Command::WaitEvents(it) => Command::WaitEvents(wait_events(it, ids)),
@@ -64,30 +64,30 @@ fn accesses(all: &[Access], ids: &mut impl Ids) -> Vec<Access> {
 
 /// Keeps the number of dependencies, since explanations count them.
 fn dependencies(all: &[Dependency], ids: &mut impl Ids) -> Vec<Dependency> {
-    let what = |it: &What, ids: &mut _| match it {
-        What::Memory => What::Memory,
-        What::Resource { resource, region } => {
-            What::Resource { resource: Ids::resource(ids, *resource), region: region.clone() }
+    let what = |it: &DependencyTarget, ids: &mut _| match it {
+        DependencyTarget::Global => DependencyTarget::Global,
+        DependencyTarget::Resource { resource, region } => {
+            DependencyTarget::Resource { resource: Ids::resource(ids, *resource), region: region.clone() }
         }
-        What::Transition { resource, region } => {
-            What::Transition { resource: Ids::resource(ids, *resource), region: region.clone() }
+        DependencyTarget::Transition { resource, region } => {
+            DependencyTarget::Transition { resource: Ids::resource(ids, *resource), region: region.clone() }
         }
-        What::Ownership { resource, region, ownership } => {
-            What::Ownership { resource: Ids::resource(ids, *resource), region: region.clone(), ownership: *ownership }
+        DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
+            DependencyTarget::QueueFamilyTransfer { resource: Ids::resource(ids, *resource), region: region.clone(), transfer: *ownership }
         }
     };
-    all.iter().map(|it| Dependency { scope: it.scope, what: what(&it.what, ids) }).collect()
+    all.iter().map(|it| Dependency { scope: it.scope, target: what(&it.target, ids) }).collect()
 }
 
 fn wait_events(it: &WaitEvents, ids: &mut impl Ids) -> WaitEvents {
     match it {
-        WaitEvents::One { events, src_stages, dst_stages, dependencies: all } => WaitEvents::One {
+        WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies: all } => WaitEvents::Sync1 {
             events: events.iter().map(|it| ids.event(*it)).collect(),
             src_stages: *src_stages,
             dst_stages: *dst_stages,
             dependencies: dependencies(all, ids),
         },
-        WaitEvents::Two { events } => WaitEvents::Two {
+        WaitEvents::Sync2 { events } => WaitEvents::Sync2 {
             events: events.iter().map(|(event, all)| (ids.event(*event), dependencies(all, ids))).collect(),
         },
     }
@@ -109,56 +109,56 @@ fn rendering(it: &Rendering, ids: &mut impl Ids) -> Rendering {
     Rendering { attachments, ..it.clone() }
 }
 
-pub(crate) fn step(it: &Step, ids: &mut impl Ids) -> Step {
+pub(crate) fn step(it: &HostStep, ids: &mut impl Ids) -> HostStep {
     match it {
-        Step::Submit { queue, batches, fence } => Step::Submit {
+        HostStep::Submit { queue, batches, fence } => HostStep::Submit {
             queue: *queue,
             batches: batches.iter().map(|it| batch(it, ids)).collect(),
             fence: fence.map(|it| ids.fence(it)),
         },
-        Step::WaitFences(all) => Step::WaitFences(all.iter().map(|it| ids.fence(*it)).collect()),
-        Step::ResetFences(all) => Step::ResetFences(all.iter().map(|it| ids.fence(*it)).collect()),
-        Step::QueueIdle(queue) => Step::QueueIdle(*queue),
-        Step::DeviceIdle => Step::DeviceIdle,
-        Step::WaitSemaphores(all) => Step::WaitSemaphores(all.iter().map(|it| point(*it, ids)).collect()),
-        Step::SignalSemaphore(it) => Step::SignalSemaphore(point(*it, ids)),
-        Step::SetEvent(it) => Step::SetEvent(ids.event(*it)),
-        Step::ResetEvent(it) => Step::ResetEvent(ids.event(*it)),
-        Step::HostAccess { resource, region, is_write, certainty } => Step::HostAccess {
+        HostStep::WaitFences(all) => HostStep::WaitFences(all.iter().map(|it| ids.fence(*it)).collect()),
+        HostStep::ResetFences(all) => HostStep::ResetFences(all.iter().map(|it| ids.fence(*it)).collect()),
+        HostStep::QueueIdle(queue) => HostStep::QueueIdle(*queue),
+        HostStep::DeviceIdle => HostStep::DeviceIdle,
+        HostStep::WaitSemaphores(all) => HostStep::WaitSemaphores(all.iter().map(|it| point(*it, ids)).collect()),
+        HostStep::SignalSemaphore(it) => HostStep::SignalSemaphore(point(*it, ids)),
+        HostStep::SetEvent(it) => HostStep::SetEvent(ids.event(*it)),
+        HostStep::ResetEvent(it) => HostStep::ResetEvent(ids.event(*it)),
+        HostStep::HostAccess { resource, region, is_write, certainty } => HostStep::HostAccess {
             resource: ids.resource(*resource),
             region: region.clone(),
             is_write: *is_write,
             certainty: *certainty,
         },
-        Step::Acquire { image, semaphore, fence } => Step::Acquire {
+        HostStep::Acquire { image, semaphore, fence } => HostStep::Acquire {
             image: ids.resource(*image),
             semaphore: semaphore.map(|it| ids.semaphore(it)),
             fence: fence.map(|it| ids.fence(it)),
         },
-        Step::Present { queue, waits, images } => Step::Present {
+        HostStep::Present { queue, waits, images } => HostStep::Present {
             queue: *queue,
             waits: waits.iter().map(|it| ids.semaphore(*it)).collect(),
             images: images.iter().map(|it| ids.resource(*it)).collect(),
         },
-        Step::BindSparse { queue, waits, binds, signals, fence } => Step::BindSparse {
+        HostStep::BindSparse { queue, waits, binds, signals, fence } => HostStep::BindSparse {
             queue: *queue,
             waits: waits.iter().map(|it| point(*it, ids)).collect(),
             binds: binds.iter().map(|it| SparseBind { resource: ids.resource(it.resource), ..it.clone() }).collect(),
             signals: signals.iter().map(|it| point(*it, ids)).collect(),
             fence: fence.map(|it| ids.fence(it)),
         },
-        Step::Destroy(it) => Step::Destroy(ids.resource(*it)),
+        HostStep::Destroy(it) => HostStep::Destroy(ids.resource(*it)),
     }
 }
 
-fn batch(it: &Batch, ids: &mut impl Ids) -> Batch {
-    Batch {
-        waits: it.waits.iter().map(|it| Wait { point: point(it.point, ids), stages: it.stages }).collect(),
+fn batch(it: &SubmitBatch, ids: &mut impl Ids) -> SubmitBatch {
+    SubmitBatch {
+        waits: it.waits.iter().map(|it| SemaphoreWait { point: point(it.point, ids), stages: it.stages }).collect(),
         command_buffers: it.command_buffers.iter().map(|it| ids.command_buffer(*it)).collect(),
-        signals: it.signals.iter().map(|it| Signal { point: point(it.point, ids), stages: it.stages }).collect(),
+        signals: it.signals.iter().map(|it| SemaphoreSignal { point: point(it.point, ids), stages: it.stages }).collect(),
     }
 }
 
-fn point(it: Point, ids: &mut impl Ids) -> Point {
-    Point { semaphore: ids.semaphore(it.semaphore), value: it.value }
+fn point(it: SemaphorePoint, ids: &mut impl Ids) -> SemaphorePoint {
+    SemaphorePoint { semaphore: ids.semaphore(it.semaphore), value: it.value }
 }

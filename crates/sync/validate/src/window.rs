@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use lavascope_engine::Engine;
 use lavascope_record::LabelPath;
 use lavascope_state::{Destroyed, CallSource};
-use lavascope_sync_ir::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
+use lavascope_sync_ir::{CommandLocation, SubmitBatch, Command, CommandBufferId, ProgramLocation, SemaphorePoint, QueueId, ResourceId, SemaphoreId, HostStep};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::recording::{Mark, Recorded};
@@ -34,7 +34,7 @@ pub(crate) struct Kept {
     /// Submissions so far, this one included.
     pub(crate) submit: u64,
     pub(crate) source: CallSource,
-    pub(crate) step: Step,
+    pub(crate) step: HostStep,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<Submitted>>,
     /// The debug labels of its queue.
@@ -79,7 +79,7 @@ pub(crate) struct Signaled {
 }
 
 impl Kept {
-    pub(crate) fn new(index: u32, submit: u64, source: CallSource, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
+    pub(crate) fn new(index: u32, submit: u64, source: CallSource, step: HostStep, buffers: Vec<Vec<Submitted>>) -> Kept {
         let commands = buffers.iter().flatten().map(Submitted::commands).sum();
         Kept { index, submit, source, step, buffers, labels: None, stack: 0, commands }
     }
@@ -90,8 +90,8 @@ impl Kept {
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.
     pub(crate) fn recording(source: CallSource, queue: QueueId, id: CommandBufferId, submitted: Submitted) -> Kept {
-        let batch = Batch { command_buffers: vec![id], ..Batch::default() };
-        let step = Step::Submit { queue, batches: vec![batch], fence: None };
+        let batch = SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() };
+        let step = HostStep::Submit { queue, batches: vec![batch], fence: None };
         Kept::new(Engine::RECORDING, 0, source, step, vec![vec![submitted]])
     }
 
@@ -105,10 +105,10 @@ impl Kept {
     }
 
     /// Where something happened that is in this step.
-    pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
+    pub(crate) fn locate(&self, place: &ProgramLocation) -> Option<Located<'_>> {
         match place {
-            Place::Step(_) => Some(Located { kept: self, recorded: None }),
-            Place::Command(At { batch, primary, path, .. }) => {
+            ProgramLocation::Step(_) => Some(Located { kept: self, recorded: None }),
+            ProgramLocation::Command(CommandLocation { batch, primary, path, .. }) => {
                 let submitted = self.buffers.get(*batch as usize)?.get(*primary as usize)?;
                 Some(Located { kept: self, recorded: Some(submitted.command(path)?) })
             }
@@ -143,7 +143,7 @@ impl Window {
     /// Adds a step, and gives what nothing speaks of any more.
     pub(crate) fn push(&mut self, kept: Kept) -> Vec<Forgotten> {
         let is_repeated = self.kept.back().is_some_and(|it| it.step == kept.step);
-        if is_repeated && matches!(kept.step, Step::WaitSemaphores(_) | Step::WaitFences(_)) {
+        if is_repeated && matches!(kept.step, HostStep::WaitSemaphores(_) | HostStep::WaitFences(_)) {
             // Somebody polls; to wait again for what one has waited for changes nothing.
             return Vec::new();
         }
@@ -154,7 +154,7 @@ impl Window {
             let Some(old) = self.kept.pop_front() else { break };
             self.commands -= old.commands;
             self.before.pass(&old.step);
-            if let Step::Destroy(id) = old.step {
+            if let HostStep::Destroy(id) = old.step {
                 forgotten.push(Forgotten::Resource(id));
             }
             while let Some((_, gone)) = self.ends.pop_front_if(|it| it.0 <= old.index) {
@@ -177,7 +177,7 @@ impl Window {
     }
 
     /// Where something happened, if that is not too long ago.
-    pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
+    pub(crate) fn locate(&self, place: &ProgramLocation) -> Option<Located<'_>> {
         self.step(step_of(place))?.locate(place)
     }
 
@@ -238,7 +238,7 @@ impl Window {
     /// What bound memory to sparse resources before a step.
     pub(crate) fn binds_before(&self, step: u32) -> impl Iterator<Item = &Kept> {
         let before = self.kept.iter().take_while(move |it| it.index < step);
-        before.filter(|it| matches!(it.step, Step::BindSparse { .. }))
+        before.filter(|it| matches!(it.step, HostStep::BindSparse { .. }))
     }
 
     pub(crate) fn step(&self, step: u32) -> Option<&Kept> {
@@ -247,27 +247,27 @@ impl Window {
 }
 
 /// The step that something happened in.
-pub(crate) fn step_of(place: &Place) -> u32 {
+pub(crate) fn step_of(place: &ProgramLocation) -> u32 {
     match place {
-        Place::Step(step) => *step,
-        Place::Command(at) => at.step,
+        ProgramLocation::Step(step) => *step,
+        ProgramLocation::Command(at) => at.step,
     }
 }
 
 impl Signaled {
     /// What is signaled, in a fixed order.
-    pub(crate) fn points(&self) -> Vec<Point> {
-        let binary = self.binary.iter().map(|it| Point { semaphore: *it, value: None });
-        let values = self.values.iter().map(|(it, value)| Point { semaphore: *it, value: Some(*value) });
-        let mut all: Vec<Point> = binary.chain(values).collect();
+    pub(crate) fn points(&self) -> Vec<SemaphorePoint> {
+        let binary = self.binary.iter().map(|it| SemaphorePoint { semaphore: *it, value: None });
+        let values = self.values.iter().map(|(it, value)| SemaphorePoint { semaphore: *it, value: Some(*value) });
+        let mut all: Vec<SemaphorePoint> = binary.chain(values).collect();
         all.sort_by_key(|it| (it.semaphore, it.value));
         all
     }
 
     /// A step is over.
-    fn pass(&mut self, step: &Step) {
+    fn pass(&mut self, step: &HostStep) {
         match step {
-            Step::Submit { batches, .. } => {
+            HostStep::Submit { batches, .. } => {
                 for batch in batches {
                     for it in &batch.waits {
                         self.take(it.point);
@@ -275,26 +275,26 @@ impl Signaled {
                     batch.signals.iter().for_each(|it| self.signal(it.point));
                 }
             }
-            Step::BindSparse { waits, signals, .. } => {
+            HostStep::BindSparse { waits, signals, .. } => {
                 for it in waits {
                     self.take(*it);
                 }
                 signals.iter().for_each(|it| self.signal(*it));
             }
-            Step::SignalSemaphore(point) => self.signal(*point),
-            Step::Acquire { semaphore: Some(semaphore), .. } => {
-                self.signal(Point { semaphore: *semaphore, value: None });
+            HostStep::SignalSemaphore(point) => self.signal(*point),
+            HostStep::Acquire { semaphore: Some(semaphore), .. } => {
+                self.signal(SemaphorePoint { semaphore: *semaphore, value: None });
             }
-            Step::Present { waits, .. } => {
+            HostStep::Present { waits, .. } => {
                 for it in waits {
-                    self.take(Point { semaphore: *it, value: None });
+                    self.take(SemaphorePoint { semaphore: *it, value: None });
                 }
             }
             _ => {}
         }
     }
 
-    fn signal(&mut self, point: Point) {
+    fn signal(&mut self, point: SemaphorePoint) {
         match point.value {
             None => drop(self.binary.insert(point.semaphore)),
             Some(value) => {
@@ -305,7 +305,7 @@ impl Signaled {
     }
 
     /// Whether somebody who waits need not wait; a binary semaphore is not signaled any more then.
-    pub(crate) fn take(&mut self, point: Point) -> bool {
+    pub(crate) fn take(&mut self, point: SemaphorePoint) -> bool {
         match point.value {
             None => self.binary.remove(&point.semaphore),
             Some(value) => self.values.get(&point.semaphore).is_some_and(|it| *it >= value),

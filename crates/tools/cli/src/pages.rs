@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use lavascope_abi::COMMANDS;
 use lavascope_collections::nearest;
 use lavascope_diag::Code;
-use lavascope_engine::RaceKind;
+use lavascope_engine::EventRaceKind;
 use lavascope_explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION, fault_code, race_code};
-use lavascope_sync_ir::{FaultKind, HazardKind};
+use lavascope_sync_ir::{UndefinedContentsKind, HazardKind};
 
 /// What stands in front of the names of hazards, and may be left out.
 const PREFIXES: [&str; 3] = ["SYNC-HAZARD-", "SYNC-CONTENTS-", "SYNC-"];
@@ -87,41 +87,41 @@ pub(crate) fn pages() -> impl Iterator<Item = Page> {
         short: "OVER",
         text: text!("SYNC-OVER-SYNCHRONIZATION"),
     };
-    let fault = |kind: FaultKind, is_image| Page {
+    let fault = |kind: UndefinedContentsKind, is_image| Page {
         code: Code(Cow::Borrowed(fault_code(kind, is_image))),
         short: kind.short(),
         text: fault_text(kind, is_image),
     };
-    let faults = FaultKind::ALL.into_iter().flat_map(move |kind| {
+    let faults = UndefinedContentsKind::ALL.into_iter().flat_map(move |kind| {
         // Only a missing release has a code for buffers and another for images.
-        let images = [false, true].into_iter().take(if kind == FaultKind::AcquireWithoutRelease { 2 } else { 1 });
+        let images = [false, true].into_iter().take(if kind == UndefinedContentsKind::AcquireWithoutRelease { 2 } else { 1 });
         images.map(move |is_image| fault(kind, is_image))
     });
-    let races = RaceKind::ALL.into_iter().map(race);
+    let races = EventRaceKind::ALL.into_iter().map(race);
     let shaders = SHADERS.iter().map(|(code, short, text)| Page { code: Code(Cow::Borrowed(code)), short, text });
     HazardKind::ALL.into_iter().map(hazard).chain(faults).chain(races).chain([never, advice]).chain(shaders)
 }
 
 /// The code of the first version of its function; others have the same page.
-fn race(kind: RaceKind) -> Page {
+fn race(kind: EventRaceKind) -> Page {
     let (short, text) = match kind {
-        RaceKind::SetAfterReset => ("SET-RESET", text!("SYNC-vkCmdSetEvent-reset-race")),
-        RaceKind::SetAfterSet => ("SET-SET", text!("SYNC-vkCmdSetEvent-set-race")),
-        RaceKind::SetAfterWait => ("SET-WAIT", text!("SYNC-vkCmdSetEvent-wait")),
-        RaceKind::ResetAfterSet => ("RESET-SET", text!("SYNC-vkCmdResetEvent-set-race")),
-        RaceKind::WaitAfterRace => ("WAIT-RACE", text!("SYNC-vkCmdWaitEvents-unsynchronized-setops")),
+        EventRaceKind::SetAfterReset => ("SET-RESET", text!("SYNC-vkCmdSetEvent-reset-race")),
+        EventRaceKind::SetAfterSet => ("SET-SET", text!("SYNC-vkCmdSetEvent-set-race")),
+        EventRaceKind::SetAfterWait => ("SET-WAIT", text!("SYNC-vkCmdSetEvent-wait")),
+        EventRaceKind::ResetAfterSet => ("RESET-SET", text!("SYNC-vkCmdResetEvent-set-race")),
+        EventRaceKind::WaitAfterRace => ("WAIT-RACE", text!("SYNC-vkCmdWaitEvents-unsynchronized-setops")),
     };
     Page { code: Code(Cow::Owned(race_code(kind, "vkCmdSetEvent"))), short, text }
 }
 
-fn fault_text(kind: FaultKind, is_image: bool) -> &'static str {
+fn fault_text(kind: UndefinedContentsKind, is_image: bool) -> &'static str {
     match kind {
-        FaultKind::AcquireWithoutRelease if is_image => text!("UNASSIGNED-VkImageMemoryBarrier-image-00004"),
-        FaultKind::AcquireWithoutRelease => text!("UNASSIGNED-VkBufferMemoryBarrier-buffer-00004"),
-        FaultKind::ReadWithoutAcquire => text!("SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"),
-        FaultKind::ReadWithoutTransfer => text!("SYNC-CONTENTS-READ-WITHOUT-TRANSFER"),
-        FaultKind::WriteToPreserved => text!("SYNC-CONTENTS-WRITE-TO-PRESERVED"),
-        FaultKind::ReadNotPreserved => text!("SYNC-CONTENTS-READ-NOT-PRESERVED"),
+        UndefinedContentsKind::AcquireWithoutRelease if is_image => text!("UNASSIGNED-VkImageMemoryBarrier-image-00004"),
+        UndefinedContentsKind::AcquireWithoutRelease => text!("UNASSIGNED-VkBufferMemoryBarrier-buffer-00004"),
+        UndefinedContentsKind::ReadWithoutAcquire => text!("SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"),
+        UndefinedContentsKind::ReadWithoutTransfer => text!("SYNC-CONTENTS-READ-WITHOUT-TRANSFER"),
+        UndefinedContentsKind::WriteToPreserved => text!("SYNC-CONTENTS-WRITE-TO-PRESERVED"),
+        UndefinedContentsKind::ReadNotPreserved => text!("SYNC-CONTENTS-READ-NOT-PRESERVED"),
     }
 }
 

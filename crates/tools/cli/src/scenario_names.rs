@@ -4,7 +4,7 @@ use lavascope_diag::Object;
 use lavascope_explain::{Names, Numbers};
 use lavascope_scenario::{Site, Source, Spot};
 use lavascope_sync_ir::{
-    At, CommandBufferId, EventId, FenceId, Place, QueueId, Region, RenderPassId, ResourceId, SemaphoreId, Step,
+    CommandLocation, CommandBufferId, EventId, FenceId, ProgramLocation, QueueId, Region, RenderPassId, ResourceId, SemaphoreId, HostStep,
 };
 
 pub(crate) struct ScenarioNames<'a>(pub(crate) &'a Source<'a>);
@@ -17,7 +17,7 @@ impl ScenarioNames<'_> {
     /// How often a primary command buffer is executed.
     fn executions(&self, buffer: CommandBufferId) -> usize {
         let steps = self.0.scenario.program.steps.iter();
-        let batches = steps.filter_map(|it| if let Step::Submit { batches, .. } = it { Some(batches) } else { None });
+        let batches = steps.filter_map(|it| if let HostStep::Submit { batches, .. } = it { Some(batches) } else { None });
         batches.flatten().flat_map(|it| &it.command_buffers).filter(|it| **it == buffer).count()
     }
 }
@@ -36,7 +36,7 @@ impl Names for ScenarioNames<'_> {
     }
 
     /// What is written there, without the number of its line: texts change above it.
-    fn path(&self, place: &Place, stage: u64) -> Vec<String> {
+    fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
         let Some(site) = self.0.site(place) else { return vec![self.function(place, stage)] };
         let owner = match site {
             Site::Command { command_buffer, .. } => {
@@ -52,16 +52,16 @@ impl Names for ScenarioNames<'_> {
         format!("queue {}", name(&self.0.scenario.names.queues, queue.0))
     }
 
-    fn place(&self, place: &Place) -> String {
+    fn place(&self, place: &ProgramLocation) -> String {
         let at = match place {
-            Place::Step(step) => return self.step(*step),
-            Place::Command(at) => at,
+            ProgramLocation::Step(step) => return self.step(*step),
+            ProgramLocation::Command(at) => at,
         };
         let Some(Site::Command { command_buffer, index }) = self.0.site(place) else {
             return self.batch(at.step, at.batch);
         };
         let mut text = self.recorded(CommandBufferId(command_buffer), index);
-        let primary = Place::Command(At { path: at.path[..1].to_vec(), ..at.clone() });
+        let primary = ProgramLocation::Command(CommandLocation { path: at.path[..1].to_vec(), ..at.clone() });
         let Some(Site::Command { command_buffer: primary, index }) = self.0.site(&primary) else { return text };
         let primary = CommandBufferId(primary);
         if at.path.len() > 1 {
@@ -81,7 +81,7 @@ impl Names for ScenarioNames<'_> {
         }
     }
 
-    fn function(&self, place: &Place, stage: u64) -> String {
+    fn function(&self, place: &ProgramLocation, stage: u64) -> String {
         let function = Numbers(&self.0.scenario.program).function(place, stage);
         let first = || self.0.spot(self.0.site(place)?)?.statement.split(' ').next();
         // Commands that only access something have no name in Vulkan here; the scenario has a word for them.
@@ -97,7 +97,7 @@ impl Names for ScenarioNames<'_> {
 
     fn batch(&self, step: u32, batch: u32) -> String {
         match self.0.scenario.program.steps.get(step as usize) {
-            Some(Step::Submit { batches, .. }) if batches.len() > 1 => {
+            Some(HostStep::Submit { batches, .. }) if batches.len() > 1 => {
                 format!("batch {batch} of {}", self.step(step))
             }
             _ => self.step(step),
@@ -121,7 +121,7 @@ impl Names for ScenarioNames<'_> {
         format!("fence {}", name(&self.0.scenario.names.fences, fence.0))
     }
 
-    fn source(&self, place: &Place) -> Option<String> {
+    fn source(&self, place: &ProgramLocation) -> Option<String> {
         let spot = self.spot(self.0.site(place)?)?;
         Some(format!("`{}`", spot.statement))
     }

@@ -6,7 +6,7 @@ use lavascope_scenario::{Scenario, Source, Variation, annotate, judge_variation,
 use lavascope_scenario_live::{
     ActError, Gpu, Lonely, Options, Performed, Recording, Script, SubmitApi, in_submit_1, in_version_1,
 };
-use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Found, Program, Scope, SetEvent, WaitEvents};
+use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Hazard, Program, SyncScope, SetEvent, WaitEvents};
 
 use crate::told;
 
@@ -182,19 +182,19 @@ impl Actor {
 /// Layouts change as before.
 fn bare(scenario: &Scenario) -> Scenario {
     let mut made = scenario.clone();
-    let clear = |all: &mut Vec<Dependency>| all.iter_mut().for_each(|it| it.scope = Scope::default());
+    let clear = |all: &mut Vec<Dependency>| all.iter_mut().for_each(|it| it.scope = SyncScope::default());
     for command in made.program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
-            | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
+            | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
                 (*src_stages, *dst_stages) = (0, 0);
                 clear(dependencies);
             }
-            Command::Barrier(Barrier::Two { dependencies }) | Command::SetEvent(SetEvent::Two { dependencies, .. }) => {
+            Command::Barrier(Barrier::Sync2 { dependencies }) | Command::SetEvent(SetEvent::Sync2 { dependencies, .. }) => {
                 clear(dependencies)
             }
-            Command::WaitEvents(WaitEvents::Two { events }) => events.iter_mut().for_each(|it| clear(&mut it.1)),
-            Command::SetEvent(SetEvent::One { stages, .. }) => *stages = 0,
+            Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter_mut().for_each(|it| clear(&mut it.1)),
+            Command::SetEvent(SetEvent::Sync1 { stages, .. }) => *stages = 0,
             _ => {}
         }
     }
@@ -205,10 +205,10 @@ fn bare(scenario: &Scenario) -> Scenario {
 }
 
 /// A message names neighboring parts of a resource as one, even if a command has them from different operands.
-fn joined(hazards: Vec<Found>) -> Vec<Found> {
-    let mut made: Vec<Found> = Vec::new();
+fn joined(hazards: Vec<Hazard>) -> Vec<Hazard> {
+    let mut made: Vec<Hazard> = Vec::new();
     for it in hazards {
-        let key = |it: &Found| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
         let same = made.iter_mut().find(|own| key(own) == key(&it) && own.region.join(&it.region).is_some());
         match same {
             Some(own) => own.region = own.region.join(&it.region).unwrap_or(it.region),

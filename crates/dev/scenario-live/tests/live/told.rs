@@ -7,13 +7,13 @@ use lavascope_explain::fault_code;
 use lavascope_scenario::Scenario;
 use lavascope_scenario_live::{Message, SCRATCH_NAME, label};
 use lavascope_sync_ir::{
-    Area, At, Command, CommandBufferId, Components, Fault, FaultKind, Findings, Found, HazardKind, ImageRegion, Place,
-    Program, Region, ResourceId, ResourceKind, Step,
+    Area, CommandLocation, Command, CommandBufferId, Components, UndefinedContents, UndefinedContentsKind, Findings, Hazard, HazardKind, ImageRegion, ProgramLocation,
+    Program, Region, ResourceId, ResourceKind, HostStep,
 };
 
 enum Kind {
     Hazard(HazardKind),
-    Fault(FaultKind),
+    Fault(UndefinedContentsKind),
 }
 
 /// Adds what a message says; says why it cannot be read.
@@ -49,11 +49,11 @@ pub(crate) fn read(
         match kind {
             Kind::Hazard(kind) => {
                 let prior = place("prior access")?.ok_or("a hazard with one place")?;
-                found.hazards.push(Found { kind, at, prior, resource, region });
+                found.hazards.push(Hazard { kind, at, prior, resource, region });
             }
             Kind::Fault(kind) => {
                 let prior = place("cause")?;
-                found.faults.push(Fault { kind, at, prior, resource, region });
+                found.faults.push(UndefinedContents { kind, at, prior, resource, region });
             }
         }
     }
@@ -85,17 +85,17 @@ fn kind(name: &str) -> Option<Kind> {
     if let Some(rest) = name.strip_prefix("SYNC-HAZARD-") {
         return HazardKind::ALL.into_iter().find(|it| it.name() == rest).map(Kind::Hazard);
     }
-    let is_it = |kind: &FaultKind| [false, true].into_iter().any(|it| fault_code(*kind, it) == name);
-    FaultKind::ALL.into_iter().find(is_it).map(Kind::Fault)
+    let is_it = |kind: &UndefinedContentsKind| [false, true].into_iter().any(|it| fault_code(*kind, it) == name);
+    UndefinedContentsKind::ALL.into_iter().find(is_it).map(Kind::Fault)
 }
 
 /// `…: vkCmdDraw in 0.3`, or `vkQueuePresentKHR, call 12 of thread 0`.
-fn place(program: &Program, steps: &[u64], text: &str) -> Option<Place> {
+fn place(program: &Program, steps: &[u64], text: &str) -> Option<ProgramLocation> {
     if let Some((_, wanted)) = text.rsplit_once(" in ") {
         return executions(program).into_iter().find(|(own, _)| own == wanted).map(|it| it.1);
     }
     let call = call(text)?;
-    steps.iter().position(|it| *it == call).map(|it| Place::Step(it as u32))
+    steps.iter().position(|it| *it == call).map(|it| ProgramLocation::Step(it as u32))
 }
 
 /// The place that a message has for a role.
@@ -109,13 +109,13 @@ pub(crate) fn call(place: &str) -> Option<u64> {
 }
 
 /// Where commands are executed, by their labels.
-fn executions(program: &Program) -> Vec<(String, Place)> {
+fn executions(program: &Program) -> Vec<(String, ProgramLocation)> {
     let mut found = Vec::new();
     for (step, it) in program.steps.iter().enumerate() {
-        let Step::Submit { batches, .. } = it else { continue };
+        let HostStep::Submit { batches, .. } = it else { continue };
         for (batch, it) in batches.iter().enumerate() {
             for (primary, id) in it.command_buffers.iter().enumerate() {
-                let at = At { step: step as u32, batch: batch as u32, primary: primary as u32, path: Vec::new() };
+                let at = CommandLocation { step: step as u32, batch: batch as u32, primary: primary as u32, path: Vec::new() };
                 add_executions(program, *id, &at, &mut found);
             }
         }
@@ -123,7 +123,7 @@ fn executions(program: &Program) -> Vec<(String, Place)> {
     found
 }
 
-fn add_executions(program: &Program, id: CommandBufferId, at: &At, found: &mut Vec<(String, Place)>) {
+fn add_executions(program: &Program, id: CommandBufferId, at: &CommandLocation, found: &mut Vec<(String, ProgramLocation)>) {
     for (index, command) in program.command_buffers[id.0 as usize].commands.iter().enumerate() {
         let mut own = at.clone();
         own.path.push(index as u32);
@@ -134,7 +134,7 @@ fn add_executions(program: &Program, id: CommandBufferId, at: &At, found: &mut V
                 add_executions(program, *executed, &inner, found);
             }
         }
-        found.push((label(id.0, index as u32), Place::Command(own)));
+        found.push((label(id.0, index as u32), ProgramLocation::Command(own)));
     }
 }
 

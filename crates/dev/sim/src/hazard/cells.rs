@@ -9,7 +9,7 @@ use std::{collections::HashMap, ops::Range};
 
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags, desc::FormatPlane};
 use lavascope_sync_ir::{
-    Area, Binding, Image, ImageRegion, MemoryId, Program, Region, Resource, ResourceId, ResourceKind, SparseBind,
+    Area, MemoryBinding, ImageDesc, ImageRegion, MemoryId, Program, Region, Resource, ResourceId, ResourceKind, SparseBind,
     SparsePart, SubresourceLayout, Tiling,
 };
 
@@ -97,9 +97,9 @@ impl<'p> Cells<'p> {
     }
 
     /// The memory that an image got by bytes; any texel may lie anywhere in it. What was taken back counts too.
-    fn opaque(&self, image: u32) -> Vec<Binding> {
+    fn opaque(&self, image: u32) -> Vec<MemoryBinding> {
         let own = self.binds.iter().filter(|it| it.resource.0 == image && matches!(it.part, SparsePart::Bytes(_)));
-        own.filter_map(|it| it.memory.map(|(memory, offset)| Binding { memory, offset, size: it.size })).collect()
+        own.filter_map(|it| it.memory.map(|(memory, offset)| MemoryBinding { memory, offset, size: it.size })).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -143,7 +143,7 @@ impl<'p> Cells<'p> {
         if !self.program.resources.iter().any(may_share) {
             return vec![Vec::new(); self.cells.len()];
         }
-        let memory: Vec<Vec<Binding>> = self.cells.iter().map(|it| self.memory_of(*it)).collect();
+        let memory: Vec<Vec<MemoryBinding>> = self.cells.iter().map(|it| self.memory_of(*it)).collect();
         let is_same_memory = |one: usize, other: usize| {
             let are_apart = image_of(self.cells[one]) != image_of(self.cells[other]);
             are_apart && memory[one].iter().any(|one| memory[other].iter().any(|other| meet(one, other)))
@@ -156,11 +156,11 @@ impl<'p> Cells<'p> {
     }
 
     /// The memory in which a cell may lie.
-    fn memory_of(&self, cell: Cell) -> Vec<Binding> {
+    fn memory_of(&self, cell: Cell) -> Vec<MemoryBinding> {
         match cell {
             Cell::Byte { .. } => Vec::new(),
-            Cell::Memory { memory, byte } => vec![Binding { memory: MemoryId(memory), offset: byte, size: 1 }],
-            Cell::Block { memory, offset, size, .. } => vec![Binding { memory: MemoryId(memory), offset, size }],
+            Cell::Memory { memory, byte } => vec![MemoryBinding { memory: MemoryId(memory), offset: byte, size: 1 }],
+            Cell::Block { memory, offset, size, .. } => vec![MemoryBinding { memory: MemoryId(memory), offset, size }],
             Cell::Texel { image, .. } => {
                 let own = self.program.resources[image as usize].binding;
                 own.into_iter().chain(self.opaque(image)).collect()
@@ -176,8 +176,8 @@ impl<'p> Cells<'p> {
     }
 }
 
-fn meet(one: &Binding, other: &Binding) -> bool {
-    let end = |it: &Binding| it.offset + it.size;
+fn meet(one: &MemoryBinding, other: &MemoryBinding) -> bool {
+    let end = |it: &MemoryBinding| it.offset + it.size;
     one.memory == other.memory && one.offset < end(other) && other.offset < end(one)
 }
 
@@ -210,14 +210,14 @@ fn is_opaque(resource: &Resource) -> bool {
     matches!(&resource.kind, ResourceKind::Image(image) if !image.is_linear())
 }
 
-fn byte_cell(resource: ResourceId, binding: Option<Binding>, byte: u64) -> Cell {
+fn byte_cell(resource: ResourceId, binding: Option<MemoryBinding>, byte: u64) -> Cell {
     match binding {
         Some(binding) => Cell::Memory { memory: binding.memory.0, byte: binding.offset + byte },
         None => Cell::Byte { resource: resource.0, byte },
     }
 }
 
-fn texel_cells(program: &Program, resource: ResourceId, image: &Image, region: &ImageRegion) -> Vec<Cell> {
+fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, region: &ImageRegion) -> Vec<Cell> {
     let id = first_alias(program, resource);
     let mut cells = Vec::new();
     for aspect in aspects(image).into_iter().filter(|it| it.is_in(region.aspects)) {
@@ -236,7 +236,7 @@ fn texel_cells(program: &Program, resource: ResourceId, image: &Image, region: &
 }
 
 /// Whole blocks: what lies in which byte of them is nobody's business but the format's.
-fn linear_cells(image: &Image, binding: Binding, region: &ImageRegion) -> Vec<Cell> {
+fn linear_cells(image: &ImageDesc, binding: MemoryBinding, region: &ImageRegion) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (number, aspect) in aspects(image).into_iter().enumerate() {
         for (mip, layer) in subresources(image, region) {
@@ -270,22 +270,22 @@ impl Aspect {
         mask & self.bit != 0 || self.is_plane && mask & ImageAspectFlags::COLOR.0 != 0
     }
 
-    fn extent(&self, image: &Image, mip: u32) -> [u32; 3] {
+    fn extent(&self, image: &ImageDesc, mip: u32) -> [u32; 3] {
         let whole = image.extent_of_mip(mip);
         [0, 1, 2].map(|it| whole[it].div_ceil(self.divisors[it]))
     }
 
-    fn block_count(&self, image: &Image, mip: u32) -> [u64; 3] {
+    fn block_count(&self, image: &ImageDesc, mip: u32) -> [u64; 3] {
         let extent = self.extent(image, mip);
         [0, 1, 2].map(|it| u64::from(extent[it].div_ceil(self.block[it])))
     }
 
-    fn bytes(&self, image: &Image, mip: u32) -> u64 {
+    fn bytes(&self, image: &ImageDesc, mip: u32) -> u64 {
         self.block_count(image, mip).into_iter().product::<u64>() * self.size
     }
 
     /// The blocks that have a texel in the region, row by row.
-    fn blocks(&self, image: &Image, mip: u32, region: &ImageRegion) -> Vec<[u32; 3]> {
+    fn blocks(&self, image: &ImageDesc, mip: u32, region: &ImageRegion) -> Vec<[u32; 3]> {
         let extent = self.extent(image, mip);
         let mut area = region.area.unwrap_or(Area { offset: [0; 3], extent });
         if region.area.is_some() && region.aspects & self.bit == 0 {
@@ -305,7 +305,7 @@ impl Aspect {
 }
 
 /// The aspects of a format; depth and stencil, or planes, where it has several.
-fn aspects(image: &Image) -> Vec<Aspect> {
+fn aspects(image: &ImageDesc) -> Vec<Aspect> {
     let find = |format: Format| FORMATS.iter().find(|it| it.format == format);
     let one = |bit: ImageAspectFlags, format: Format| Aspect {
         bit: bit.0,
@@ -335,7 +335,7 @@ fn aspects(image: &Image) -> Vec<Aspect> {
 }
 
 /// Where a mip level of an aspect lies: as given, or mips within layers within aspects.
-fn subresource_layout(image: &Image, number: usize, mip: u32) -> SubresourceLayout {
+fn subresource_layout(image: &ImageDesc, number: usize, mip: u32) -> SubresourceLayout {
     if let Tiling::Pitched(layouts) = &image.tiling {
         return layouts[number * image.mips as usize + mip as usize];
     }
@@ -352,7 +352,7 @@ fn subresource_layout(image: &Image, number: usize, mip: u32) -> SubresourceLayo
     }
 }
 
-fn subresources(image: &Image, region: &ImageRegion) -> Vec<(u32, u32)> {
+fn subresources(image: &ImageDesc, region: &ImageRegion) -> Vec<(u32, u32)> {
     let cut = |range: &Range<u32>, end: u32| range.start.min(end)..range.end.min(end);
     let layers = cut(&region.layers, image.layers);
     cut(&region.mips, image.mips).flat_map(|mip| layers.clone().map(move |layer| (mip, layer))).collect()
@@ -368,7 +368,7 @@ fn texels(extent: [u32; 3], area: Area) -> Vec<[u32; 3]> {
 }
 
 /// Components that the format has, red first; what is not color has but one.
-fn components(image: &Image, aspect: u32, mask: u8) -> Vec<u32> {
+fn components(image: &ImageDesc, aspect: u32, mask: u8) -> Vec<u32> {
     let format = FORMATS.iter().find(|it| it.format == image.format);
     let names: Vec<&str> = format.map_or(Vec::new(), |it| it.components.iter().map(|it| it.name).collect());
     if aspect != ImageAspectFlags::COLOR.0 || names.is_empty() {

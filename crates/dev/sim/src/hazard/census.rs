@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use lavascope_sync_ir::{Barrier, Command, Dependency, Place, Program, RasterOrder, SetEvent, Step, WaitEvents, What};
+use lavascope_sync_ir::{Barrier, Command, Dependency, ProgramLocation, Program, RasterOrder, SetEvent, HostStep, WaitEvents, DependencyTarget};
 
 use super::{cells::Cell, census_shapes::shapes, oracle::Outcome};
 
@@ -92,7 +92,7 @@ impl Census {
         shapes(program, &mut things);
         for verdict in &outcome.verdicts {
             things.extend(verdict.partners.iter().map(|it| it.kind.short()));
-            if matches!(verdict.at, Place::Step(_)) {
+            if matches!(verdict.at, ProgramLocation::Step(_)) {
                 things.push("hazard of the host");
             }
             if matches!(verdict.cell, Cell::Memory { .. }) {
@@ -119,7 +119,7 @@ fn program_things(program: &Program, things: &mut Vec<&'static str>) {
         program
             .steps
             .iter()
-            .filter_map(|it| if let Step::Submit { queue, batches, .. } = it { Some((queue, batches)) } else { None })
+            .filter_map(|it| if let HostStep::Submit { queue, batches, .. } = it { Some((queue, batches)) } else { None })
     };
     let mut queues: Vec<u32> = submits().map(|it| it.0.0).collect();
     queues.sort_unstable();
@@ -172,9 +172,9 @@ fn has_barrier_in_pass(commands: &[Command]) -> bool {
     })
 }
 
-fn step_things(step: &Step, things: &mut Vec<&'static str>) {
+fn step_things(step: &HostStep, things: &mut Vec<&'static str>) {
     let name = match step {
-        Step::Submit { batches, .. } => {
+        HostStep::Submit { batches, .. } => {
             let waits = batches.iter().flat_map(|it| &it.waits);
             let points = waits.clone().map(|it| it.point);
             things.extend(points.filter(|it| it.value.is_some()).map(|_| "timeline"));
@@ -182,18 +182,18 @@ fn step_things(step: &Step, things: &mut Vec<&'static str>) {
             things.extend(batches.iter().flat_map(|it| &it.signals).map(|_| "signal"));
             return;
         }
-        Step::WaitFences(_) => "fence wait",
-        Step::ResetFences(_) => "fence reset",
-        Step::QueueIdle(_) => "queue idle",
-        Step::DeviceIdle => "device idle",
-        Step::WaitSemaphores(_) => "host timeline wait",
-        Step::SignalSemaphore(_) => "host signal",
-        Step::SetEvent(_) | Step::ResetEvent(_) => "host event",
-        Step::HostAccess { .. } => "host access",
-        Step::Acquire { .. } => "acquire",
-        Step::Present { .. } => "present",
-        Step::BindSparse { .. } => "sparse binding",
-        Step::Destroy(_) => "destroy",
+        HostStep::WaitFences(_) => "fence wait",
+        HostStep::ResetFences(_) => "fence reset",
+        HostStep::QueueIdle(_) => "queue idle",
+        HostStep::DeviceIdle => "device idle",
+        HostStep::WaitSemaphores(_) => "host timeline wait",
+        HostStep::SignalSemaphore(_) => "host signal",
+        HostStep::SetEvent(_) | HostStep::ResetEvent(_) => "host event",
+        HostStep::HostAccess { .. } => "host access",
+        HostStep::Acquire { .. } => "acquire",
+        HostStep::Present { .. } => "present",
+        HostStep::BindSparse { .. } => "sparse binding",
+        HostStep::Destroy(_) => "destroy",
     };
     things.push(name);
 }
@@ -210,15 +210,15 @@ fn command_things(command: &Command, things: &mut Vec<&'static str>) {
             }
             "action"
         }
-        Command::Barrier(Barrier::One { dependencies, .. }) => dependency_things("barrier 1", dependencies, things),
-        Command::Barrier(Barrier::Two { dependencies }) => dependency_things("barrier 2", dependencies, things),
-        Command::SetEvent(SetEvent::One { .. }) => "set event 1",
-        Command::SetEvent(SetEvent::Two { .. }) => "set event 2",
+        Command::Barrier(Barrier::Sync1 { dependencies, .. }) => dependency_things("barrier 1", dependencies, things),
+        Command::Barrier(Barrier::Sync2 { dependencies }) => dependency_things("barrier 2", dependencies, things),
+        Command::SetEvent(SetEvent::Sync1 { .. }) => "set event 1",
+        Command::SetEvent(SetEvent::Sync2 { .. }) => "set event 2",
         Command::ResetEvent { .. } => "reset event",
-        Command::WaitEvents(WaitEvents::One { dependencies, .. }) => {
+        Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => {
             dependency_things("wait event 1", dependencies, things)
         }
-        Command::WaitEvents(WaitEvents::Two { .. }) => "wait event 2",
+        Command::WaitEvents(WaitEvents::Sync2 { .. }) => "wait event 2",
         Command::BeginRenderPass { .. } => "render pass",
         Command::BeginRendering(rendering) => {
             if rendering.is_resuming {
@@ -236,11 +236,11 @@ fn command_things(command: &Command, things: &mut Vec<&'static str>) {
 }
 
 fn dependency_things(name: &'static str, all: &[Dependency], things: &mut Vec<&'static str>) -> &'static str {
-    things.extend(all.iter().map(|it| match it.what {
-        What::Memory => "global dependency",
-        What::Resource { .. } => "resource dependency",
-        What::Transition { .. } => "transition",
-        What::Ownership { .. } => "ownership transfer",
+    things.extend(all.iter().map(|it| match it.target {
+        DependencyTarget::Global => "global dependency",
+        DependencyTarget::Resource { .. } => "resource dependency",
+        DependencyTarget::Transition { .. } => "transition",
+        DependencyTarget::QueueFamilyTransfer { .. } => "ownership transfer",
     }));
     name
 }

@@ -3,7 +3,7 @@
 use lavascope_abi::AccessFlags2;
 use lavascope_sync_ir::{
     AttachmentKind, Barrier, Command, Components, Dependency, EventId, LoadOp, Program, RasterOrder, Region,
-    RenderPass, ResourceKind, Step, StoreOp, Tiling, WaitEvents, What,
+    RenderPass, ResourceKind, HostStep, StoreOp, Tiling, WaitEvents, DependencyTarget,
 };
 
 use super::masks::is_write;
@@ -13,11 +13,11 @@ pub(super) fn shapes(program: &Program, things: &mut Vec<&'static str>) {
     program.render_passes.iter().for_each(|it| pass(it, things));
     program.command_buffers.iter().for_each(|it| commands(&it.commands, things));
     let waits = program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(waited);
-    let is_set = |it: EventId| program.steps.contains(&Step::SetEvent(it));
+    let is_set = |it: EventId| program.steps.contains(&HostStep::SetEvent(it));
     things.extend(waits.filter(|it| is_set(*it)).map(|_| "host event waited for"));
     let mut places: Vec<(u32, u32)> = Vec::new();
     for step in &program.steps {
-        let Step::Submit { queue, batches, .. } = step else { continue };
+        let HostStep::Submit { queue, batches, .. } = step else { continue };
         places.extend(batches.iter().flat_map(|it| &it.command_buffers).map(|it| (it.0, queue.0)));
     }
     places.sort_unstable();
@@ -104,20 +104,20 @@ fn commands(commands: &[Command], things: &mut Vec<&'static str>) {
                     things.push("storage write in a pass");
                 }
             }
-            Command::Barrier(Barrier::One { dependencies, .. }) => {
+            Command::Barrier(Barrier::Sync1 { dependencies, .. }) => {
                 ownership(dependencies, things);
-                if dependencies.iter().any(|it| matches!(it.what, What::Ownership { .. })) {
+                if dependencies.iter().any(|it| matches!(it.target, DependencyTarget::QueueFamilyTransfer { .. })) {
                     things.push("ownership transfer 1");
                 }
             }
-            Command::Barrier(Barrier::Two { dependencies }) => ownership(dependencies, things),
+            Command::Barrier(Barrier::Sync2 { dependencies }) => ownership(dependencies, things),
             _ => {}
         }
     }
 }
 
 fn ownership(dependencies: &[Dependency], things: &mut Vec<&'static str>) {
-    let is_back = |it: &Dependency| matches!(&it.what, What::Ownership { ownership, .. } if ownership.src_family > ownership.dst_family);
+    let is_back = |it: &Dependency| matches!(&it.target, DependencyTarget::QueueFamilyTransfer { transfer, .. } if transfer.src_family > transfer.dst_family);
     if dependencies.iter().any(is_back) {
         things.push("ownership transfer back");
     }
@@ -125,8 +125,8 @@ fn ownership(dependencies: &[Dependency], things: &mut Vec<&'static str>) {
 
 fn waited(command: &Command) -> Vec<EventId> {
     match command {
-        Command::WaitEvents(WaitEvents::One { events, .. }) => events.clone(),
-        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().map(|it| it.0).collect(),
+        Command::WaitEvents(WaitEvents::Sync1 { events, .. }) => events.clone(),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().map(|it| it.0).collect(),
         _ => Vec::new(),
     }
 }

@@ -4,8 +4,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    Access, At, Barrier, Command, CommandBufferId, Dependency as Element, EventId, Ownership, Place, RasterOrder,
-    Region, ResourceId, SetEvent, WaitEvents, What,
+    Access, CommandLocation, Barrier, Command, CommandBufferId, Dependency as Element, EventId, QueueFamilyTransfer, ProgramLocation, RasterOrder,
+    Region, ResourceId, SetEvent, WaitEvents, DependencyTarget,
 };
 
 use super::{
@@ -77,7 +77,7 @@ impl Environment<'_> {
 }
 
 impl<'p> Machine<'p> {
-    pub(super) fn run_commands(&mut self, environment: &mut Environment<'p>, id: CommandBufferId, at: &At) {
+    pub(super) fn run_commands(&mut self, environment: &mut Environment<'p>, id: CommandBufferId, at: &CommandLocation) {
         let program = self.program;
         for (number, command) in program.command_buffers[id.0 as usize].commands.iter().enumerate() {
             let mut at = at.clone();
@@ -89,12 +89,12 @@ impl<'p> Machine<'p> {
                     self.run_commands(environment, *secondary, &at);
                 }
             } else {
-                self.run_command(environment, command, &Place::Command(at));
+                self.run_command(environment, command, &ProgramLocation::Command(at));
             }
         }
     }
 
-    fn run_command(&mut self, environment: &mut Environment<'p>, command: &'p Command, place: &Place) {
+    fn run_command(&mut self, environment: &mut Environment<'p>, command: &'p Command, place: &ProgramLocation) {
         match command {
             Command::Action(accesses) => self.action(environment, place, accesses),
             Command::Barrier(barrier) => self.barrier(environment, place, barrier),
@@ -115,7 +115,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn action(&mut self, environment: &Environment<'p>, place: &Place, accesses: &[Access]) {
+    fn action(&mut self, environment: &Environment<'p>, place: &ProgramLocation, accesses: &[Access]) {
         let time = self.tick();
         for (index, access) in accesses.iter().enumerate() {
             let op = Op {
@@ -136,15 +136,15 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn barrier(&mut self, environment: &mut Environment<'p>, place: &Place, barrier: &Barrier) {
+    fn barrier(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation, barrier: &Barrier) {
         let time = self.tick();
         match barrier {
-            Barrier::One { src_stages, dst_stages, dependencies } => {
+            Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
                 let stages = Stages { first: *src_stages, second: *dst_stages };
                 let first = vec![self.first_scope(environment, time, stages.first)];
                 self.dependency(environment, (place, time), first, stages, Elements::united(dependencies));
             }
-            Barrier::Two { dependencies } => {
+            Barrier::Sync2 { dependencies } => {
                 for (index, element) in dependencies.iter().enumerate() {
                     let stages = stages_of(element);
                     let first = vec![self.first_scope(environment, time, stages.first)];
@@ -165,7 +165,7 @@ impl<'p> Machine<'p> {
     fn dependency(
         &mut self,
         environment: &mut Environment<'p>,
-        (place, time): (&Place, Time),
+        (place, time): (&ProgramLocation, Time),
         first: Vec<Scope>,
         stages: Stages,
         elements: Elements<'_>,
@@ -175,10 +175,10 @@ impl<'p> Machine<'p> {
         let second =
             Scope { line: environment.line(), from: time, to: END, stages: masks::second_scope(stages.second, flags) };
         let shared = Dependency { first, second, available: Vec::new(), visible: Vec::new() };
-        let is_alone = version == Version::Two && self.target(environment.queue, &elements[0].what).1 != Half::Neither;
+        let is_alone = version == Version::Two && self.target(environment.queue, &elements[0].target).1 != Half::Neither;
         let common = (!is_alone).then(|| self.add_inside(environment, shared.clone()));
         for (index, element) in elements.iter().enumerate() {
-            let (target, half) = self.target(environment.queue, &element.what);
+            let (target, half) = self.target(environment.queue, &element.target);
             let part = target.map(|(resource, region)| Part {
                 cells: self.cells.numbers(resource, region),
                 through: self.cells.compatible(resource),
@@ -199,7 +199,7 @@ impl<'p> Machine<'p> {
                 }
                 None => self.add_inside(environment, half_of_transfer(&shared, half, available, visible)),
             };
-            if let (What::Ownership { resource, ownership, .. }, true) = (&element.what, half != Half::Neither) {
+            if let (DependencyTarget::QueueFamilyTransfer { resource, transfer: ownership, .. }, true) = (&element.target, half != Half::Neither) {
                 self.trace.transfers.push(Transfer {
                     time,
                     place: place.clone(),
@@ -209,7 +209,7 @@ impl<'p> Machine<'p> {
                     is_release: half == Half::Release,
                 });
             }
-            let is_access = half != Half::Neither || is_transition(&element.what);
+            let is_access = half != Half::Neither || is_transition(&element.target);
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;
                 let op =
@@ -227,17 +227,17 @@ impl<'p> Machine<'p> {
         number
     }
 
-    fn target<'e>(&self, queue: u32, what: &'e What) -> (Option<(ResourceId, &'e Region)>, Half) {
+    fn target<'e>(&self, queue: u32, what: &'e DependencyTarget) -> (Option<(ResourceId, &'e Region)>, Half) {
         match what {
-            What::Memory => (None, Half::Neither),
-            What::Resource { resource, region } | What::Transition { resource, region } => {
+            DependencyTarget::Global => (None, Half::Neither),
+            DependencyTarget::Resource { resource, region } | DependencyTarget::Transition { resource, region } => {
                 (Some((*resource, region)), Half::Neither)
             }
-            What::Ownership { resource, region, ownership } => (Some((*resource, region)), self.half(queue, ownership)),
+            DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => (Some((*resource, region)), self.half(queue, ownership)),
         }
     }
 
-    fn half(&self, queue: u32, ownership: &Ownership) -> Half {
+    fn half(&self, queue: u32, ownership: &QueueFamilyTransfer) -> Half {
         let family = self.program.queues[queue as usize].family;
         if ownership.src_family == ownership.dst_family {
             Half::Neither
@@ -254,23 +254,23 @@ impl<'p> Machine<'p> {
     fn set_event(&mut self, environment: &Environment<'p>, set: &SetEvent) {
         let time = self.tick();
         let (event, stages) = match set {
-            SetEvent::One { event, stages } => (event, *stages),
-            SetEvent::Two { event, .. } => (event, 0),
+            SetEvent::Sync1 { event, stages } => (event, *stages),
+            SetEvent::Sync2 { event, .. } => (event, 0),
         };
         let state = EventState { line: environment.line(), time, stages };
         self.events[event.0 as usize].get_or_insert(state);
     }
 
-    fn wait_events(&mut self, environment: &mut Environment<'p>, place: &Place, wait: &WaitEvents) {
+    fn wait_events(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation, wait: &WaitEvents) {
         let time = self.tick();
         match wait {
-            WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
+            WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies } => {
                 let stages = Stages { first: *src_stages, second: *dst_stages };
                 let scopes = events.iter().filter_map(|it| self.event_scope(environment, *it, None, *src_stages));
                 let first = scopes.collect();
                 self.dependency(environment, (place, time), first, stages, Elements::united(dependencies));
             }
-            WaitEvents::Two { events } => {
+            WaitEvents::Sync2 { events } => {
                 let mut index = 0;
                 for (event, dependencies) in events {
                     for element in dependencies {
@@ -308,7 +308,7 @@ impl<'p> Machine<'p> {
 /// The access of a transition, which the caller puts between its dependencies.
 pub(super) fn transition(
     environment: &Environment<'_>,
-    (place, time): (&Place, Time),
+    (place, time): (&ProgramLocation, Time),
     index: usize,
     resource: ResourceId,
     cells: Vec<u32>,
@@ -346,10 +346,10 @@ fn stages_of(element: &Element) -> Stages {
     Stages { first: element.scope.src_stages, second: element.scope.dst_stages }
 }
 
-fn is_transition(what: &What) -> bool {
+fn is_transition(what: &DependencyTarget) -> bool {
     match what {
-        What::Memory | What::Resource { .. } => false,
-        What::Transition { .. } => true,
-        What::Ownership { ownership, .. } => ownership.is_transition,
+        DependencyTarget::Global | DependencyTarget::Resource { .. } => false,
+        DependencyTarget::Transition { .. } => true,
+        DependencyTarget::QueueFamilyTransfer { transfer: ownership, .. } => ownership.is_transition,
     }
 }

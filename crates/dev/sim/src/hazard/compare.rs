@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use lavascope_sync_ir::{Found, Program};
+use lavascope_sync_ir::{Hazard, Program};
 
 use super::{
     cells::{Cell, Cells, cells_of},
@@ -14,19 +14,19 @@ use super::{
 };
 
 /// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
-pub type Engine<'e> = &'e dyn Fn(&Program) -> Vec<Found>;
+pub type Engine<'e> = &'e dyn Fn(&Program) -> Vec<Hazard>;
 
 /// A cell on which the two do not agree. The first hazard of a cell counts; after it the two may diverge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disagreement {
     pub cell: Cell,
     pub oracle: Option<Verdict>,
-    pub engine: Option<Found>,
+    pub engine: Option<Hazard>,
 }
 
 /// The first cell on which an engine and verdicts differ: in the access, its kind, or its partner.
 pub fn compare(program: &Program, verdicts: &[Verdict], engine: Engine<'_>) -> Option<Disagreement> {
-    let mut found: BTreeMap<Cell, Found> = BTreeMap::new();
+    let mut found: BTreeMap<Cell, Hazard> = BTreeMap::new();
     let sparse = is_sparse(program).then(|| execute(program).0);
     for it in engine(program) {
         let cells = match &sparse {
@@ -51,7 +51,7 @@ fn is_sparse(program: &Program) -> bool {
 }
 
 /// The cells of what was found, as things were bound when it happened.
-fn cells_then(program: &Program, trace: &Trace, found: &Found) -> Vec<Cell> {
+fn cells_then(program: &Program, trace: &Trace, found: &Hazard) -> Vec<Cell> {
     let at = trace.ops.iter().find(|it| it.place == found.at).map_or(0, |it| it.time);
     let mut cells = Cells::new(program);
     trace.binds.iter().filter(|it| it.0 < at).for_each(|it| cells.bind(&it.1));
@@ -72,7 +72,7 @@ pub fn describe(program: &Program, disagreement: &Disagreement) -> String {
     format!("{}-> {disagreement}\n", print(program))
 }
 
-fn agrees(verdict: &Verdict, found: &Found) -> bool {
+fn agrees(verdict: &Verdict, found: &Hazard) -> bool {
     let mut partners = verdict.partners.iter();
     verdict.at == found.at && partners.any(|it| it.at == found.prior && it.kind == found.kind)
 }

@@ -3,8 +3,8 @@
 //! The shrinker tries them one after the other; the generator spoils good programs with a few of them.
 
 use lavascope_sync_ir::{
-    Barrier, Batch, Command, Dependency, EventId, LoadOp, Program, Region, Scope, SetEvent, Step, StoreOp, WaitEvents,
-    What,
+    Barrier, SubmitBatch, Command, Dependency, EventId, LoadOp, Program, Region, SyncScope, SetEvent, HostStep, StoreOp, WaitEvents,
+    DependencyTarget,
 };
 
 /// How many edits a program allows.
@@ -66,7 +66,7 @@ impl Edit {
         }
     }
 
-    fn mask_of_scope(&mut self, scope: &mut Scope) {
+    fn mask_of_scope(&mut self, scope: &mut SyncScope) {
         self.clear_bit(&mut scope.src_stages);
         self.clear_bit(&mut scope.src_access);
         self.clear_bit(&mut scope.dst_stages);
@@ -121,23 +121,23 @@ fn walk(program: &mut Program, edit: &mut Edit) {
     }
 }
 
-fn walk_step(step: &mut Step, edit: &mut Edit) {
+fn walk_step(step: &mut HostStep, edit: &mut Edit) {
     match step {
-        Step::Submit { batches, .. } => {
+        HostStep::Submit { batches, .. } => {
             edit.remove(batches, Which::All);
             batches.iter_mut().for_each(|it| walk_batch(it, edit));
         }
-        Step::Present { waits, .. } => edit.remove(waits, Which::Weaken),
-        Step::BindSparse { waits, binds, .. } => {
+        HostStep::Present { waits, .. } => edit.remove(waits, Which::Weaken),
+        HostStep::BindSparse { waits, binds, .. } => {
             edit.remove(waits, Which::Weaken);
             edit.remove(binds, Which::All);
         }
-        Step::HostAccess { region, .. } => edit.shrink_region(region, Which::All),
+        HostStep::HostAccess { region, .. } => edit.shrink_region(region, Which::All),
         _ => {}
     }
 }
 
-fn walk_batch(batch: &mut Batch, edit: &mut Edit) {
+fn walk_batch(batch: &mut SubmitBatch, edit: &mut Edit) {
     edit.remove(&mut batch.waits, Which::Weaken);
     edit.remove(&mut batch.signals, Which::All);
     edit.remove(&mut batch.command_buffers, Which::All);
@@ -183,20 +183,20 @@ fn walk_command(command: &mut Command, edit: &mut Edit) {
             }
             accesses.iter_mut().for_each(|it| edit.shrink_region(&mut it.region, Which::All));
         }
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
             edit.clear_bit(src_stages);
             edit.clear_bit(dst_stages);
             walk_dependencies(dependencies, edit);
         }
-        Command::Barrier(Barrier::Two { dependencies }) => walk_dependencies(dependencies, edit),
-        Command::SetEvent(SetEvent::One { stages, .. }) => edit.clear_bit(stages),
+        Command::Barrier(Barrier::Sync2 { dependencies }) => walk_dependencies(dependencies, edit),
+        Command::SetEvent(SetEvent::Sync1 { stages, .. }) => edit.clear_bit(stages),
         // These follow the waits.
-        Command::SetEvent(SetEvent::Two { .. }) => {}
-        Command::WaitEvents(WaitEvents::One { dst_stages, dependencies, .. }) => {
+        Command::SetEvent(SetEvent::Sync2 { .. }) => {}
+        Command::WaitEvents(WaitEvents::Sync1 { dst_stages, dependencies, .. }) => {
             edit.clear_bit(dst_stages);
             walk_dependencies(dependencies, edit);
         }
-        Command::WaitEvents(WaitEvents::Two { events }) => {
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             edit.remove(events, Which::Weaken);
             events.iter_mut().for_each(|(_, dependencies)| walk_dependencies(dependencies, edit));
         }
@@ -222,13 +222,13 @@ fn walk_dependencies(dependencies: &mut Vec<Dependency>, edit: &mut Edit) {
     edit.remove(dependencies, Which::Weaken);
     for dependency in dependencies {
         edit.mask_of_scope(&mut dependency.scope);
-        match &mut dependency.what {
-            What::Memory => {}
-            What::Resource { region, .. } | What::Transition { region, .. } => {
+        match &mut dependency.target {
+            DependencyTarget::Global => {}
+            DependencyTarget::Resource { region, .. } | DependencyTarget::Transition { region, .. } => {
                 edit.shrink_region(region, Which::Weaken);
             }
             // The two halves must stay equal.
-            What::Ownership { .. } => {}
+            DependencyTarget::QueueFamilyTransfer { .. } => {}
         }
     }
 }
@@ -244,18 +244,18 @@ fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut Edit) {
 
 /// Keeps what must agree in agreement: the two ends of an event have equal dependencies, or equal stages.
 pub(super) fn repair(program: &mut Program) {
-    let forms: Vec<_> = (0..program.events).map(|it| form_of_event(program, EventId(it))).collect();
+    let forms: Vec<_> = (0..program.event_count).map(|it| form_of_event(program, EventId(it))).collect();
     for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
-            Command::SetEvent(SetEvent::One { event, stages }) => *stages = forms[event.0 as usize].stages,
-            Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+            Command::SetEvent(SetEvent::Sync1 { event, stages }) => *stages = forms[event.0 as usize].stages,
+            Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
                 dependencies.clone_from(&forms[event.0 as usize].dependencies);
             }
-            Command::WaitEvents(WaitEvents::One { events, src_stages, .. }) => {
+            Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, .. }) => {
                 let form = |it: &EventId| &forms[it.0 as usize];
                 *src_stages = events.iter().map(form).fold(0, |all, it| all | it.stages | it.host);
             }
-            Command::WaitEvents(WaitEvents::Two { events }) => {
+            Command::WaitEvents(WaitEvents::Sync2 { events }) => {
                 events.iter_mut().for_each(|(event, it)| it.clone_from(&forms[event.0 as usize].dependencies));
             }
             _ => {}
@@ -276,14 +276,14 @@ struct EventForm {
 fn form_of_event(program: &Program, event: EventId) -> EventForm {
     let commands = || program.command_buffers.iter().flat_map(|it| &it.commands);
     let stages = commands().find_map(|it| match it {
-        Command::SetEvent(SetEvent::One { event: it, stages }) if *it == event => Some(*stages),
+        Command::SetEvent(SetEvent::Sync1 { event: it, stages }) if *it == event => Some(*stages),
         _ => None,
     });
     let dependencies = commands().find_map(|it| match it {
-        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().find(|it| it.0 == event),
+        Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().find(|it| it.0 == event),
         _ => None,
     });
-    let is_set_by_host = program.steps.contains(&Step::SetEvent(event));
+    let is_set_by_host = program.steps.contains(&HostStep::SetEvent(event));
     EventForm {
         stages: stages.unwrap_or(0),
         host: if is_set_by_host { lavascope_abi::PipelineStageFlags2::HOST.0 } else { 0 },

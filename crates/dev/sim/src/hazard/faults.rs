@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_abi::{QUEUE_FAMILY_EXTERNAL, QUEUE_FAMILY_FOREIGN_EXT};
-use lavascope_sync_ir::{Fault, FaultKind, Ownership, Place, Program, ResourceId};
+use lavascope_sync_ir::{UndefinedContents, UndefinedContentsKind, QueueFamilyTransfer, ProgramLocation, Program, ResourceId};
 
 use super::{
     cells::{Cell, Cells, cells_of},
@@ -17,10 +17,10 @@ use super::{
 /// What is wrong with a part of a resource; the first thing of its sort.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultVerdict {
-    pub kind: FaultKind,
-    pub at: Place,
+    pub kind: UndefinedContentsKind,
+    pub at: ProgramLocation,
     /// Any of these made it so; empty if it is missing that something happened.
-    pub priors: Vec<Place>,
+    pub priors: Vec<ProgramLocation>,
 }
 
 /// Who owns something, and whether a subpass keeps something, are different questions.
@@ -33,9 +33,9 @@ enum Sort {
 type Verdicts = BTreeMap<(Sort, u32, Cell), FaultVerdict>;
 
 /// The first cell on which an engine and the oracle differ, in words; none if they agree.
-pub fn compare_faults(program: &Program, found: &[Fault]) -> Option<String> {
+pub fn compare_faults(program: &Program, found: &[UndefinedContents]) -> Option<String> {
     let mut verdicts = find_faults(program);
-    let mut first: BTreeMap<(Sort, u32, Cell), &Fault> = BTreeMap::new();
+    let mut first: BTreeMap<(Sort, u32, Cell), &UndefinedContents> = BTreeMap::new();
     for it in found {
         for cell in cells_of(program, it.resource, &it.region) {
             first.entry((sort(it.kind), it.resource.0, texel(cell))).or_insert(it);
@@ -67,12 +67,12 @@ fn find_faults(program: &Program) -> Verdicts {
     found
 }
 
-fn sort(kind: FaultKind) -> Sort {
+fn sort(kind: UndefinedContentsKind) -> Sort {
     match kind {
-        FaultKind::AcquireWithoutRelease | FaultKind::ReadWithoutAcquire | FaultKind::ReadWithoutTransfer => {
+        UndefinedContentsKind::AcquireWithoutRelease | UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer => {
             Sort::Ownership
         }
-        FaultKind::WriteToPreserved | FaultKind::ReadNotPreserved => Sort::Preservation,
+        UndefinedContentsKind::WriteToPreserved | UndefinedContentsKind::ReadNotPreserved => Sort::Preservation,
     }
 }
 
@@ -91,7 +91,7 @@ fn texel(cell: Cell) -> Cell {
 struct Event {
     /// What a command reads comes before what it writes.
     time: (Time, u8),
-    place: Place,
+    place: ProgramLocation,
     what: What,
 }
 
@@ -99,8 +99,8 @@ struct Event {
 enum What {
     Read(u32),
     Write(u32),
-    Release(Ownership),
-    Acquire(Ownership),
+    Release(QueueFamilyTransfer),
+    Acquire(QueueFamilyTransfer),
     /// Nobody owns it any more.
     Forget,
 }
@@ -133,7 +133,7 @@ fn owners(program: &Program, trace: &Trace, cells: &Cells<'_>, resource: Resourc
     for (time, _) in trace.destroyed.iter().filter(|it| it.1 == resource) {
         events.values_mut().for_each(|all| {
             let time = (*time, 0);
-            all.push(Event { time, place: Place::Step(0), what: What::Forget });
+            all.push(Event { time, place: ProgramLocation::Step(0), what: What::Forget });
         });
     }
     for (cell, mut all) in events {
@@ -155,19 +155,19 @@ fn owner_fault(before: &[Event], event: &Event) -> Option<FaultVerdict> {
     };
     match (event.what, last.map(|it| it.what)) {
         (What::Acquire(ownership), release) if release != Some(What::Release(ownership)) => {
-            fault(FaultKind::AcquireWithoutRelease, None)
+            fault(UndefinedContentsKind::AcquireWithoutRelease, None)
         }
-        (What::Read(_), Some(What::Release(_))) => fault(FaultKind::ReadWithoutAcquire, last),
+        (What::Read(_), Some(What::Release(_))) => fault(UndefinedContentsKind::ReadWithoutAcquire, last),
         (What::Read(family), Some(What::Write(owner))) if family != owner => {
-            fault(FaultKind::ReadWithoutTransfer, last)
+            fault(UndefinedContentsKind::ReadWithoutTransfer, last)
         }
         (What::Read(family), Some(What::Acquire(it))) if family != it.dst_family => {
-            fault(FaultKind::ReadWithoutTransfer, last)
+            fault(UndefinedContentsKind::ReadWithoutTransfer, last)
         }
         (What::Read(family), None) => {
             // Whoever came first owns it.
             let first = before[decided.map_or(0, |it| it + 1)..].first()?;
-            if first.what == What::Read(family) { None } else { fault(FaultKind::ReadWithoutTransfer, Some(first)) }
+            if first.what == What::Read(family) { None } else { fault(UndefinedContentsKind::ReadWithoutTransfer, Some(first)) }
         }
         _ => None,
     }
@@ -192,7 +192,7 @@ fn preserved(trace: &Trace, op: &Op, cell: u32) -> Option<FaultVerdict> {
     let begin = trace.subpasses.iter().find(|it| Some(it.at) == op.subpass)?;
     let has = |it: &u32| begin.attachments.get(*it as usize).is_some_and(|it| it.1.contains(&cell));
     begin.preserved.iter().any(has).then(|| FaultVerdict {
-        kind: FaultKind::WriteToPreserved,
+        kind: UndefinedContentsKind::WriteToPreserved,
         at: op.place.clone(),
         priors: vec![begin.place.clone()],
     })
@@ -220,6 +220,6 @@ fn lost(trace: &Trace, cells: &Cells<'_>, op: &Op, cell: u32) -> Option<FaultVer
             priors.push(begin.place.clone());
         }
     }
-    let verdict = FaultVerdict { kind: FaultKind::ReadNotPreserved, at: op.place.clone(), priors };
+    let verdict = FaultVerdict { kind: UndefinedContentsKind::ReadNotPreserved, at: op.place.clone(), priors };
     (!verdict.priors.is_empty()).then_some(verdict)
 }

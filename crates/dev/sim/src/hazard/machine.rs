@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    At, Batch, FenceId, Place, Point, Program, RasterOrder, Region, ResourceId, ResourceKind, SemaphoreId, SparseBind,
-    Step,
+    CommandLocation, SubmitBatch, FenceId, ProgramLocation, SemaphorePoint, Program, RasterOrder, Region, ResourceId, ResourceKind, SemaphoreId, SparseBind,
+    HostStep,
 };
 
 use super::{
@@ -57,7 +57,7 @@ struct QueueState<'p> {
 }
 
 enum Item<'p> {
-    Batch { step: u32, batch: u32, submitted: Time, content: &'p Batch },
+    Batch { step: u32, batch: u32, submitted: Time, content: &'p SubmitBatch },
     Fence(u32),
     Present { step: u32, submitted: Time, waits: &'p [SemaphoreId], images: &'p [ResourceId] },
     Bind { step: u32, submitted: Time, content: Bind<'p> },
@@ -65,9 +65,9 @@ enum Item<'p> {
 
 /// `vkQueueBindSparse`.
 struct Bind<'p> {
-    waits: &'p [Point],
+    waits: &'p [SemaphorePoint],
     binds: &'p [SparseBind],
-    signals: &'p [Point],
+    signals: &'p [SemaphorePoint],
     fence: Option<FenceId>,
 }
 
@@ -83,11 +83,11 @@ impl<'p> Machine<'p> {
             program,
             cells: Cells::new(program),
             trace: Trace::default(),
-            events: vec![None; program.events as usize],
+            events: vec![None; program.event_count as usize],
             now: 0,
             queues: program.queues.iter().map(|_| QueueState::default()).collect(),
-            semaphores: (0..program.semaphores).map(|_| VecDeque::new()).collect(),
-            fences: vec![None; program.fences as usize],
+            semaphores: (0..program.semaphore_count).map(|_| VecDeque::new()).collect(),
+            fences: vec![None; program.fence_count as usize],
         }
     }
 
@@ -101,60 +101,60 @@ impl<'p> Machine<'p> {
         self.trace.dependencies.len() - 1
     }
 
-    fn step(&mut self, number: u32, step: &'p Step) {
+    fn step(&mut self, number: u32, step: &'p HostStep) {
         let time = self.tick();
         match step {
-            Step::Submit { queue, batches, fence } => {
+            HostStep::Submit { queue, batches, fence } => {
                 let items = &mut self.queues[queue.0 as usize].items;
                 for (batch, content) in batches.iter().enumerate() {
                     items.push_back(Item::Batch { step: number, batch: batch as u32, submitted: time, content });
                 }
                 items.extend(fence.map(|it| Item::Fence(it.0)));
             }
-            Step::WaitFences(fences) => {
+            HostStep::WaitFences(fences) => {
                 let scopes = fences.iter().filter_map(|it| self.fences[it.0 as usize].clone()).flatten().collect();
                 self.host_learns(time, scopes);
             }
-            Step::ResetFences(fences) => fences.iter().for_each(|it| self.fences[it.0 as usize] = None),
-            Step::QueueIdle(queue) => self.host_learns(time, self.idle(queue.0, time).collect()),
-            Step::DeviceIdle => {
+            HostStep::ResetFences(fences) => fences.iter().for_each(|it| self.fences[it.0 as usize] = None),
+            HostStep::QueueIdle(queue) => self.host_learns(time, self.idle(queue.0, time).collect()),
+            HostStep::DeviceIdle => {
                 let queues = 0..self.program.queues.len() as u32;
                 self.host_learns(time, queues.flat_map(|it| self.idle(it, time)).collect());
             }
-            Step::WaitSemaphores(points) => {
+            HostStep::WaitSemaphores(points) => {
                 let scopes = points.iter().filter_map(|it| self.signaled(*it)).flatten().collect();
                 self.host_learns(time, scopes);
             }
-            Step::SignalSemaphore(point) => self.signal(*point, vec![everything_before(Line::Host, time)]),
-            Step::SetEvent(event) => {
+            HostStep::SignalSemaphore(point) => self.signal(*point, vec![everything_before(Line::Host, time)]),
+            HostStep::SetEvent(event) => {
                 let state = &mut self.events[event.0 as usize];
                 state.get_or_insert(EventState { line: Line::Host, time, stages: PipelineStageFlags2::HOST.0 });
             }
-            Step::ResetEvent(event) => self.events[event.0 as usize] = None,
-            Step::HostAccess { resource, region, is_write, .. } => {
+            HostStep::ResetEvent(event) => self.events[event.0 as usize] = None,
+            HostStep::HostAccess { resource, region, is_write, .. } => {
                 self.host_access(number, *resource, region, *is_write);
             }
-            Step::Acquire { image, semaphore, fence } => {
+            HostStep::Acquire { image, semaphore, fence } => {
                 self.engine_access(number, 0, *image, Role::Acquire);
                 let after = self.tick();
                 let first = vec![everything_before(Line::Engine(image.0), after)];
                 if let Some(semaphore) = semaphore {
-                    self.signal(Point { semaphore: *semaphore, value: None }, first.clone());
+                    self.signal(SemaphorePoint { semaphore: *semaphore, value: None }, first.clone());
                 }
                 if let Some(fence) = fence {
                     self.fences[fence.0 as usize] = Some(first);
                 }
             }
-            Step::Present { queue, waits, images } => {
+            HostStep::Present { queue, waits, images } => {
                 let item = Item::Present { step: number, submitted: time, waits, images };
                 self.queues[queue.0 as usize].items.push_back(item);
             }
-            Step::BindSparse { queue, waits, binds, signals, fence } => {
+            HostStep::BindSparse { queue, waits, binds, signals, fence } => {
                 let content = Bind { waits, binds, signals, fence: *fence };
                 let item = Item::Bind { step: number, submitted: time, content };
                 self.queues[queue.0 as usize].items.push_back(item);
             }
-            Step::Destroy(resource) => {
+            HostStep::Destroy(resource) => {
                 let is_alone = !self.cells.is_shared(*resource, &self.trace.destroyed);
                 self.trace.forgotten.extend(is_alone.then_some((time, *resource)));
                 self.trace.destroyed.push((time, *resource));
@@ -168,12 +168,12 @@ impl<'p> Machine<'p> {
         self.depend(Dependency { first, second, available: vec![Accesses::All], visible: Vec::new() });
     }
 
-    fn signal(&mut self, point: Point, first: Vec<Scope>) {
+    fn signal(&mut self, point: SemaphorePoint, first: Vec<Scope>) {
         self.semaphores[point.semaphore.0 as usize].push_back(Signaled { value: point.value, first });
     }
 
     /// The first scopes of the signal operation that a wait for this point comes after.
-    fn signaled(&self, point: Point) -> Option<Vec<Scope>> {
+    fn signaled(&self, point: SemaphorePoint) -> Option<Vec<Scope>> {
         let signals = &self.semaphores[point.semaphore.0 as usize];
         let Some(value) = point.value else {
             return signals.front().map(|it| it.first.clone());
@@ -191,7 +191,7 @@ impl<'p> Machine<'p> {
         let op = Op {
             time: self.tick(),
             line: Line::Host,
-            place: Place::Step(step),
+            place: ProgramLocation::Step(step),
             index: 0,
             resource,
             cells: self.cells.numbers(resource, region),
@@ -217,7 +217,7 @@ impl<'p> Machine<'p> {
         let op = Op {
             time: self.tick(),
             line: Line::Engine(image.0),
-            place: Place::Step(step),
+            place: ProgramLocation::Step(step),
             index,
             resource: image,
             cells: self.cells.numbers(image, &region),
@@ -271,7 +271,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn run_batch(&mut self, queue: u32, step: u32, batch: u32, submitted: Time, content: &'p Batch) {
+    fn run_batch(&mut self, queue: u32, step: u32, batch: u32, submitted: Time, content: &'p SubmitBatch) {
         let begin = self.tick();
         let after = |stages| Scope { line: Line::Queue(queue), from: begin, to: END, stages };
         if batch == 0 {
@@ -297,11 +297,11 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn run_command_buffers(&mut self, queue: u32, step: u32, batch: u32, content: &'p Batch) {
+    fn run_command_buffers(&mut self, queue: u32, step: u32, batch: u32, content: &'p SubmitBatch) {
         let suspended = self.queues[queue as usize].suspended.take();
         let mut environment = Environment { queue, pass: None, suspended };
         for (primary, id) in content.command_buffers.iter().enumerate() {
-            let at = At { step, batch, primary: primary as u32, path: Vec::new() };
+            let at = CommandLocation { step, batch, primary: primary as u32, path: Vec::new() };
             self.run_commands(&mut environment, *id, &at);
         }
         self.queues[queue as usize].suspended = environment.suspended;
@@ -309,7 +309,7 @@ impl<'p> Machine<'p> {
 
     fn present(&mut self, step: u32, submitted: Time, waits: &[SemaphoreId], images: &[ResourceId]) {
         let begin = self.tick();
-        let firsts: Vec<_> = waits.iter().map(|it| self.wait(Point { semaphore: *it, value: None })).collect();
+        let firsts: Vec<_> = waits.iter().map(|it| self.wait(SemaphorePoint { semaphore: *it, value: None })).collect();
         let host = everything_before(Line::Host, submitted);
         for (index, image) in images.iter().enumerate() {
             self.engine_access(step, index as u32, *image, Role::Present);
@@ -346,7 +346,7 @@ impl<'p> Machine<'p> {
     }
 
     /// The first scopes of a point; a binary semaphore is unsignaled.
-    fn wait(&mut self, point: Point) -> Vec<Scope> {
+    fn wait(&mut self, point: SemaphorePoint) -> Vec<Scope> {
         let first = self.signaled(point).unwrap_or_default();
         if point.value.is_none() {
             self.semaphores[point.semaphore.0 as usize].pop_front();

@@ -4,7 +4,7 @@
 //! finds hazards quickly is held against it. Spec: "Execution and Memory Dependencies".
 
 use lavascope_abi::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
-use lavascope_sync_ir::{HazardKind, Place, Program, RasterOrder};
+use lavascope_sync_ir::{HazardKind, ProgramLocation, Program, RasterOrder};
 
 use super::{
     cells::{Cell, Cells},
@@ -43,7 +43,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub cell: Cell,
-    pub at: Place,
+    pub at: ProgramLocation,
     /// The place of the access in its command.
     pub index: u32,
     /// All the accesses that it conflicts with.
@@ -52,7 +52,7 @@ pub struct Verdict {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partner {
-    pub at: Place,
+    pub at: ProgramLocation,
     pub index: u32,
     pub kind: HazardKind,
 }

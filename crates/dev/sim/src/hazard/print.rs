@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, AttachmentView, Barrier, Batch, Command, Dependency, Place, Point, Program, RasterOrder, Region,
-    RenderPass, Resource, ResourceId, ResourceKind, Scope, SetEvent, Step, WaitEvents, What,
+    Access, AttachmentView, Barrier, SubmitBatch, Command, Dependency, ProgramLocation, SemaphorePoint, Program, RasterOrder, Region,
+    RenderPass, Resource, ResourceId, ResourceKind, SyncScope, SetEvent, HostStep, WaitEvents, DependencyTarget,
 };
 
 /// Short names of single stages and of groups.
@@ -83,10 +83,10 @@ pub fn print(program: &Program) -> String {
 }
 
 /// Step, batch, command buffer and the path of commands; or the step alone.
-pub fn print_place(place: &Place) -> String {
+pub fn print_place(place: &ProgramLocation) -> String {
     match place {
-        Place::Step(step) => format!("{step}"),
-        Place::Command(at) => {
+        ProgramLocation::Step(step) => format!("{step}"),
+        ProgramLocation::Command(at) => {
             let path: Vec<_> = at.path.iter().map(u32::to_string).collect();
             format!("{}.{}.{}:{}", at.step, at.batch, at.primary, path.join("."))
         }
@@ -131,17 +131,17 @@ fn pass_lines(text: &mut String, pass: &RenderPass) {
 fn command_text(command: &Command) -> String {
     match command {
         Command::Action(accesses) => join(accesses, " + ", access_text),
-        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => format!(
+        Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => format!(
             "barrier1 {} -> {} : {}",
             stages_text(*src_stages),
             stages_text(*dst_stages),
             join(dependencies, " + ", dependency_text)
         ),
-        Command::Barrier(Barrier::Two { dependencies }) => {
+        Command::Barrier(Barrier::Sync2 { dependencies }) => {
             format!("barrier {}", join(dependencies, " + ", dependency_text))
         }
-        Command::SetEvent(SetEvent::One { event, stages }) => format!("set1 e{} {}", event.0, stages_text(*stages)),
-        Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+        Command::SetEvent(SetEvent::Sync1 { event, stages }) => format!("set1 e{} {}", event.0, stages_text(*stages)),
+        Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
             format!("set e{} {}", event.0, join(dependencies, " + ", dependency_text))
         }
         Command::ResetEvent { event, .. } => format!("reset e{}", event.0),
@@ -159,14 +159,14 @@ fn command_text(command: &Command) -> String {
 
 fn wait_text(wait: &WaitEvents) -> String {
     match wait {
-        WaitEvents::One { events, src_stages, dst_stages, dependencies } => format!(
+        WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies } => format!(
             "wait1 {} {} -> {} : {}",
             join(events, ",", |it| format!("e{}", it.0)),
             stages_text(*src_stages),
             stages_text(*dst_stages),
             join(dependencies, " + ", dependency_text)
         ),
-        WaitEvents::Two { events } => {
+        WaitEvents::Sync2 { events } => {
             let event = |(event, dependencies): &(lavascope_sync_ir::EventId, Vec<Dependency>)| {
                 format!("e{} {}", event.0, join(dependencies, " + ", dependency_text))
             };
@@ -187,11 +187,11 @@ fn access_text(access: &Access) -> String {
 }
 
 fn dependency_text(dependency: &Dependency) -> String {
-    let what = match &dependency.what {
-        What::Memory => "Global".into(),
-        What::Resource { resource, region } => format!("Res({})", target_text(*resource, region)),
-        What::Transition { resource, region } => format!("Trans({})", target_text(*resource, region)),
-        What::Ownership { resource, region, ownership } => format!(
+    let what = match &dependency.target {
+        DependencyTarget::Global => "Global".into(),
+        DependencyTarget::Resource { resource, region } => format!("Res({})", target_text(*resource, region)),
+        DependencyTarget::Transition { resource, region } => format!("Trans({})", target_text(*resource, region)),
+        DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => format!(
             "Own({} {}->{}{})",
             target_text(*resource, region),
             ownership.src_family,
@@ -202,7 +202,7 @@ fn dependency_text(dependency: &Dependency) -> String {
     format!("{what}{}", scope_text(&dependency.scope))
 }
 
-fn scope_text(scope: &Scope) -> String {
+fn scope_text(scope: &SyncScope) -> String {
     format!(
         "[S={} SA={} -> D={} DA={}]",
         stages_text(scope.src_stages),
@@ -243,40 +243,40 @@ fn target_text(resource: ResourceId, region: &Region) -> String {
     format!("r{} {part}", resource.0)
 }
 
-fn step_text(step: &Step) -> String {
+fn step_text(step: &HostStep) -> String {
     match step {
-        Step::Submit { queue, batches, fence } => {
+        HostStep::Submit { queue, batches, fence } => {
             let fence = fence.map_or(String::new(), |it| format!(" fence f{}", it.0));
             format!("submit q{} {}{fence}", queue.0, join(batches, " ; ", batch_text))
         }
-        Step::WaitFences(fences) => format!("wait fences {}", join(fences, ", ", |it| format!("f{}", it.0))),
-        Step::ResetFences(fences) => format!("reset fences {}", join(fences, ", ", |it| format!("f{}", it.0))),
-        Step::QueueIdle(queue) => format!("idle q{}", queue.0),
-        Step::DeviceIdle => "device idle".into(),
-        Step::WaitSemaphores(points) => format!("host waits {}", join(points, ", ", point_text)),
-        Step::SignalSemaphore(point) => format!("host signals {}", point_text(point)),
-        Step::SetEvent(event) => format!("host sets e{}", event.0),
-        Step::ResetEvent(event) => format!("host resets e{}", event.0),
-        Step::HostAccess { resource, region, is_write, .. } => {
+        HostStep::WaitFences(fences) => format!("wait fences {}", join(fences, ", ", |it| format!("f{}", it.0))),
+        HostStep::ResetFences(fences) => format!("reset fences {}", join(fences, ", ", |it| format!("f{}", it.0))),
+        HostStep::QueueIdle(queue) => format!("idle q{}", queue.0),
+        HostStep::DeviceIdle => "device idle".into(),
+        HostStep::WaitSemaphores(points) => format!("host waits {}", join(points, ", ", point_text)),
+        HostStep::SignalSemaphore(point) => format!("host signals {}", point_text(point)),
+        HostStep::SetEvent(event) => format!("host sets e{}", event.0),
+        HostStep::ResetEvent(event) => format!("host resets e{}", event.0),
+        HostStep::HostAccess { resource, region, is_write, .. } => {
             format!("host {} {}", if *is_write { "writes" } else { "reads" }, target_text(*resource, region))
         }
-        Step::Acquire { image, semaphore, fence } => format!("acquire r{} {semaphore:?} {fence:?}", image.0),
-        Step::Present { queue, waits, images } => format!("present q{} {waits:?} {images:?}", queue.0),
-        Step::BindSparse { queue, waits, binds, signals, fence } => {
+        HostStep::Acquire { image, semaphore, fence } => format!("acquire r{} {semaphore:?} {fence:?}", image.0),
+        HostStep::Present { queue, waits, images } => format!("present q{} {waits:?} {images:?}", queue.0),
+        HostStep::BindSparse { queue, waits, binds, signals, fence } => {
             format!("bind q{} wait {waits:?} {binds:?} signal {signals:?} {fence:?}", queue.0)
         }
-        Step::Destroy(resource) => format!("destroy r{}", resource.0),
+        HostStep::Destroy(resource) => format!("destroy r{}", resource.0),
     }
 }
 
-fn batch_text(batch: &Batch) -> String {
+fn batch_text(batch: &SubmitBatch) -> String {
     let waits = join(&batch.waits, ", ", |it| format!("{} {}", point_text(&it.point), stages_text(it.stages)));
     let signals = join(&batch.signals, ", ", |it| format!("{} {}", point_text(&it.point), stages_text(it.stages)));
     let buffers = join(&batch.command_buffers, ", ", |it| it.0.to_string());
     format!("wait[{waits}] cbs[{buffers}] sig[{signals}]")
 }
 
-fn point_text(point: &Point) -> String {
+fn point_text(point: &SemaphorePoint) -> String {
     point.value.map_or(format!("s{}", point.semaphore.0), |it| format!("s{}={it}", point.semaphore.0))
 }
 

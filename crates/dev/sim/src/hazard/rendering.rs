@@ -5,7 +5,7 @@
 
 use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{
-    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, Place, RasterOrder, Region, RenderPass, RenderPassId,
+    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, ProgramLocation, RasterOrder, Region, RenderPass, RenderPassId,
     Rendering, StoreOp, Subpass, SubpassDependency,
 };
 
@@ -72,7 +72,7 @@ impl<'p> Machine<'p> {
     pub(super) fn begin_render_pass(
         &mut self,
         environment: &mut Environment<'p>,
-        place: &Place,
+        place: &ProgramLocation,
         id: RenderPassId,
         views: &'p [AttachmentView],
         area: Area,
@@ -92,7 +92,7 @@ impl<'p> Machine<'p> {
         self.enter_subpass(environment, place);
     }
 
-    pub(super) fn next_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+    pub(super) fn next_subpass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         self.leave_subpass(environment, place);
         if let Some(instance) = &mut environment.pass {
             instance.subpass += 1;
@@ -100,7 +100,7 @@ impl<'p> Machine<'p> {
         self.enter_subpass(environment, place);
     }
 
-    pub(super) fn end_render_pass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+    pub(super) fn end_render_pass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         self.leave_subpass(environment, place);
         let time = self.tick();
         let Some(instance) = environment.pass.take() else { return };
@@ -125,7 +125,7 @@ impl<'p> Machine<'p> {
     pub(super) fn begin_rendering(
         &mut self,
         environment: &mut Environment<'p>,
-        place: &Place,
+        place: &ProgramLocation,
         rendering: &'p Rendering,
     ) {
         let resumed = environment.suspended.take().filter(|_| rendering.is_resuming);
@@ -146,7 +146,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    pub(super) fn end_rendering(&mut self, environment: &mut Environment<'p>, place: &Place) {
+    pub(super) fn end_rendering(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         let Some(rendering) = environment.pass.as_ref().and_then(|it| it.rendering) else { return };
         if rendering.is_suspending {
             environment.suspended = environment.pass.take();
@@ -195,7 +195,7 @@ impl<'p> Machine<'p> {
         })
     }
 
-    fn enter_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+    fn enter_subpass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         let Some(mut instance) = environment.pass.take() else { return };
         let subpass = instance.subpass;
         let Some(mut state) = instance.pass.take() else { return };
@@ -219,7 +219,7 @@ impl<'p> Machine<'p> {
     }
 
     /// What happens to the contents of attachments when a subpass begins.
-    fn note_contents(&mut self, environment: &Environment<'p>, place: &Place, state: &PassState<'p>, time: Time) {
+    fn note_contents(&mut self, environment: &Environment<'p>, place: &ProgramLocation, state: &PassState<'p>, time: Time) {
         let Some(at) = environment.pass.as_ref().map(|it| it.at()) else { return };
         let cells = |view: &AttachmentView| {
             let mut region = view.region.clone();
@@ -237,7 +237,7 @@ impl<'p> Machine<'p> {
     fn transitions_into(
         &mut self,
         environment: &Environment<'p>,
-        place: &Place,
+        place: &ProgramLocation,
         state: &mut PassState<'p>,
         subpass: u32,
     ) {
@@ -257,7 +257,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn leave_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+    fn leave_subpass(&mut self, environment: &mut Environment<'p>, place: &ProgramLocation) {
         let Some(mut instance) = environment.pass.take() else { return };
         let subpass = instance.subpass;
         let Some(state) = instance.pass.take() else { return };
@@ -304,7 +304,7 @@ impl<'p> Machine<'p> {
     fn attachment_transition(
         &mut self,
         environment: &Environment<'p>,
-        (place, time): (&Place, Time),
+        (place, time): (&ProgramLocation, Time),
         view: &AttachmentView,
         after: Vec<usize>,
         before: Vec<usize>,
@@ -318,7 +318,7 @@ impl<'p> Machine<'p> {
     fn load(
         &mut self,
         environment: &Environment<'p>,
-        at: (&Place, Time),
+        at: (&ProgramLocation, Time),
         view: &AttachmentView,
         within: Within,
         part: &Part,
@@ -341,7 +341,7 @@ impl<'p> Machine<'p> {
     fn store(
         &mut self,
         environment: &Environment<'p>,
-        at: (&Place, Time),
+        at: (&ProgramLocation, Time),
         view: &AttachmentView,
         within: Within,
         part: &Part,
@@ -361,7 +361,7 @@ impl<'p> Machine<'p> {
     fn resolve(
         &mut self,
         environment: &Environment<'p>,
-        at: (&Place, Time),
+        at: (&ProgramLocation, Time),
         source: &AttachmentView,
         target: &AttachmentView,
         within: Within,
@@ -377,7 +377,7 @@ impl<'p> Machine<'p> {
     fn attachment_access(
         &mut self,
         environment: &Environment<'p>,
-        (place, time): (&Place, Time),
+        (place, time): (&ProgramLocation, Time),
         (view, within, aspects): (&AttachmentView, Within, u32),
         (stage, access): (Stage, Access),
         (role, order): (Role, RasterOrder),
@@ -397,7 +397,7 @@ impl<'p> Machine<'p> {
         self.trace.ops.push(Op { stage: stage.0, access: access.0, is_write, role, order, ..op });
     }
 
-    fn next_index(&self, place: &Place) -> usize {
+    fn next_index(&self, place: &ProgramLocation) -> usize {
         self.trace.ops.iter().rev().take_while(|it| it.place == *place).count()
     }
 }
@@ -483,7 +483,7 @@ fn implicit_dependencies(pass: &RenderPass) -> Vec<SubpassDependency> {
         let mut attachments = pass.attachments.iter().enumerate();
         let is_first = attachments.any(|(it, what)| changes((it, what.initial_layout), first_use(pass, it)));
         if is_first && !has(None, Some(subpass)) {
-            let scope = lavascope_sync_ir::Scope {
+            let scope = lavascope_sync_ir::SyncScope {
                 dst_stages: Stage::ALL_COMMANDS.0,
                 dst_access: access,
                 ..Default::default()
@@ -493,7 +493,7 @@ fn implicit_dependencies(pass: &RenderPass) -> Vec<SubpassDependency> {
         let mut attachments = pass.attachments.iter().enumerate();
         let is_last = attachments.any(|(it, what)| changes((it, what.final_layout), last_use(pass, it)));
         if is_last && !has(Some(subpass), None) {
-            let scope = lavascope_sync_ir::Scope {
+            let scope = lavascope_sync_ir::SyncScope {
                 src_stages: Stage::ALL_COMMANDS.0,
                 src_access: access,
                 ..Default::default()

@@ -33,7 +33,7 @@ fn without_unused(mut program: Program) -> Program {
 
 fn submitted(program: &Program) -> Vec<usize> {
     let batches = program.steps.iter().flat_map(|it| match it {
-        lavascope_sync_ir::Step::Submit { batches, .. } => batches.as_slice(),
+        lavascope_sync_ir::HostStep::Submit { batches, .. } => batches.as_slice(),
         _ => &[],
     });
     batches.flat_map(|it| it.command_buffers.iter().map(|it| it.0 as usize)).collect()

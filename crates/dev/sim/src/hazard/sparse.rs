@@ -2,7 +2,7 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
-    MemoryId, Point, Program, QueueId, ResourceId, ResourceKind, SemaphoreId, SparseBind, SparsePart, Step, Wait,
+    MemoryId, SemaphorePoint, Program, QueueId, ResourceId, ResourceKind, SemaphoreId, SparseBind, SparsePart, HostStep, SemaphoreWait,
 };
 
 use crate::Random;
@@ -34,16 +34,16 @@ pub fn make_sparse(program: &mut Program, seed: u64) {
             });
         }
         let queue = QueueId(below(program.queues.len() as u64) as u32);
-        let semaphore = SemaphoreId(program.semaphores);
-        program.semaphores += 1;
-        let point = Point { semaphore, value: None };
-        let bind = Step::BindSparse { queue, waits: Vec::new(), binds, signals: vec![point], fence: None };
+        let semaphore = SemaphoreId(program.semaphore_count);
+        program.semaphore_count += 1;
+        let point = SemaphorePoint { semaphore, value: None };
+        let bind = HostStep::BindSparse { queue, waits: Vec::new(), binds, signals: vec![point], fence: None };
         program.steps.insert(at, bind);
         // Sometimes a batch waits for it; what it handed on before comes along.
-        if let (Some(Step::Submit { batches, .. }), true) = (program.steps.get_mut(at + 1), below(2) == 0)
+        if let (Some(HostStep::Submit { batches, .. }), true) = (program.steps.get_mut(at + 1), below(2) == 0)
             && let Some(batch) = batches.first_mut()
         {
-            batch.waits.push(Wait { point, stages: PipelineStageFlags2::ALL_COMMANDS.0 });
+            batch.waits.push(SemaphoreWait { point, stages: PipelineStageFlags2::ALL_COMMANDS.0 });
         }
         at += 2 + below(3) as usize;
     }

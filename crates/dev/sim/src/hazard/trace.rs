@@ -3,7 +3,7 @@
 //! One clock counts for the whole program, in the order of execution. Dependencies are the specification's: two sets
 //! of operations and two sets of memory accesses, kept as they are and never merged.
 
-use lavascope_sync_ir::{Ownership, Place, RasterOrder, ResourceId, SparseBind};
+use lavascope_sync_ir::{QueueFamilyTransfer, ProgramLocation, RasterOrder, ResourceId, SparseBind};
 
 /// A point of the clock. All accesses of one command have the same.
 pub(super) type Time = u32;
@@ -24,7 +24,7 @@ pub(super) enum Line {
 pub(super) struct Op {
     pub(super) time: Time,
     pub(super) line: Line,
-    pub(super) place: Place,
+    pub(super) place: ProgramLocation,
     /// The place among the accesses of the command.
     pub(super) index: u32,
     pub(super) resource: ResourceId,
@@ -120,17 +120,17 @@ pub(super) struct Trace {
 /// Half of a transfer between queue families.
 pub(super) struct Transfer {
     pub(super) time: Time,
-    pub(super) place: Place,
+    pub(super) place: ProgramLocation,
     pub(super) resource: ResourceId,
     pub(super) cells: Vec<u32>,
-    pub(super) ownership: Ownership,
+    pub(super) ownership: QueueFamilyTransfer,
     pub(super) is_release: bool,
 }
 
 /// A subpass begins.
 pub(super) struct SubpassBegin {
     pub(super) time: Time,
-    pub(super) place: Place,
+    pub(super) place: ProgramLocation,
     pub(super) at: SubpassAt,
     /// What is inside the render area of each attachment.
     pub(super) attachments: Vec<(ResourceId, Vec<u32>)>,

@@ -11,11 +11,11 @@ use lavascope_bench::{Bench, Entry, Suite};
 use lavascope_engine::Engine;
 use lavascope_sync_ir::{Command, CommandBuffer};
 
-use memory::Counting;
-use world::{ALL, NARROW, World, access, barrier, copies, frame, image_barrier};
+use memory::CountingAllocator;
+use world::{ALL, NARROW, EngineFixture, access, barrier, copies, frame, image_barrier};
 
 #[global_allocator]
-static MEMORY: Counting = Counting;
+static MEMORY: CountingAllocator = CountingAllocator;
 
 /// Operations of one command buffer, so that the submit itself weighs little.
 const RUN: u64 = 1000;
@@ -52,7 +52,7 @@ fn lazily<'a, T: 'a>(make: impl Fn() -> T + 'a, run: impl Fn(&mut T, u64) + 'a) 
 fn barriers(suite: &mut Suite<'_>, ranges: u64, queues: u32) {
     for (label, scope, limit) in [("narrow", NARROW, 1500.0), ("ALL to ALL", ALL, 3000.0)] {
         let make = move || {
-            let mut world = World::new(ranges, queues);
+            let mut world = EngineFixture::new(ranges, queues);
             let barriers = world.record((0..RUN).map(|_| barrier(scope)).collect());
             (world, barriers)
         };
@@ -67,7 +67,7 @@ fn barriers(suite: &mut Suite<'_>, ranges: u64, queues: u32) {
 
 fn accesses(suite: &mut Suite<'_>, ranges: u64) {
     let make = move || {
-        let mut world = World::new(ranges, 1);
+        let mut world = EngineFixture::new(ranges, 1);
         let step = (ranges / RUN).max(1);
         let read = |it: u64| access(it * step % ranges, S::COMPUTE_SHADER, A::SHADER_STORAGE_READ);
         let reads = world.record((0..RUN).map(read).collect());
@@ -84,7 +84,7 @@ fn accesses(suite: &mut Suite<'_>, ranges: u64) {
 
 fn submits(suite: &mut Suite<'_>) {
     let empty = || {
-        let mut world = World::new(262_144, 1);
+        let mut world = EngineFixture::new(262_144, 1);
         let empty = world.record(Vec::new());
         (world, empty)
     };
@@ -95,7 +95,7 @@ fn submits(suite: &mut Suite<'_>) {
         bare: None,
     });
     let again = || {
-        let mut world = World::new(262_144, 1);
+        let mut world = EngineFixture::new(262_144, 1);
         let mut commands: Vec<Command> = (0..RUN).map(|it| access(it * 100, S::COPY, A::TRANSFER_WRITE)).collect();
         commands.push(barrier(ALL));
         let writes = world.record(commands);
@@ -113,7 +113,7 @@ fn submits(suite: &mut Suite<'_>) {
 fn overlays(suite: &mut Suite<'_>) {
     const TOUCHES: u64 = 10;
     let make = || {
-        let mut world = World::new(100, 1);
+        let mut world = EngineFixture::new(100, 1);
         let mut commands: Vec<Command> = (0..TOUCHES).map(image_barrier).collect();
         commands.extend((0..10_000).map(|_| barrier(NARROW)));
         let before = world.record(commands);
@@ -134,17 +134,17 @@ fn overlays(suite: &mut Suite<'_>) {
 /// submitted, otherwise they are checked as they are recorded.
 fn commands(suite: &mut Suite<'_>) {
     let limit = Some(1e9 / 3e6);
-    let whole = |world: &mut World, commands: Vec<Command>| world.frame(commands);
+    let whole = |world: &mut EngineFixture, commands: Vec<Command>| world.frame(commands);
     let name = "a command of a frame, recorded and submitted";
-    add_frames(suite, name.into(), limit, || World::new(10_000, 1), || frame(80), whole);
-    let checked = |world: &mut World, commands: Vec<Command>| world.checked_frame(commands);
+    add_frames(suite, name.into(), limit, || EngineFixture::new(10_000, 1), || frame(80), whole);
+    let checked = |world: &mut EngineFixture, commands: Vec<Command>| world.checked_frame(commands);
     let name = "a command of a frame, checked when recorded, and submitted";
-    add_frames(suite, name.into(), limit, || World::new(10_000, 1), || frame(80), checked);
+    add_frames(suite, name.into(), limit, || EngineFixture::new(10_000, 1), || frame(80), checked);
     let name = "a command of 1,000 draws, checked when recorded, and submitted";
-    add_frames(suite, name.into(), None, || World::new(10_000, 1), || frame(1000), checked);
+    add_frames(suite, name.into(), None, || EngineFixture::new(10_000, 1), || frame(1000), checked);
     for buffers in [100, 65_536] {
         let name = format!("a command of 1,000 copies, {buffers} buffers, checked when recorded, and submitted");
-        add_frames(suite, name, None, move || World::of_buffers(buffers), move || copies(buffers), checked);
+        add_frames(suite, name, None, move || EngineFixture::of_buffers(buffers), move || copies(buffers), checked);
     }
 }
 
@@ -153,9 +153,9 @@ fn add_frames<'a>(
     suite: &mut Suite<'a>,
     name: String,
     limit: Option<f64>,
-    world: impl Fn() -> World + 'a,
+    world: impl Fn() -> EngineFixture + 'a,
     make: impl Fn() -> Vec<Command> + Copy + 'a,
-    run: impl Fn(&mut World, Vec<Command>) + 'a,
+    run: impl Fn(&mut EngineFixture, Vec<Command>) + 'a,
 ) {
     let length = make().len() as u64;
     let times = move |times: u64| 0..times.div_ceil(length);
@@ -175,14 +175,14 @@ fn entry(unit: &str, ours: f64, limit: f64) -> Entry {
 /// of its own.
 fn bytes_per_range() -> Entry {
     const RANGES: u64 = 1_000_000;
-    let mut world = World::new(RANGES, 1);
+    let mut world = EngineFixture::new(RANGES, 1);
     let mut commands: Vec<Command> =
         (0..RANGES).map(|it| access(it, S::COMPUTE_SHADER, A::SHADER_STORAGE_READ)).collect();
     commands.extend((0..RANGES / 8).map(|it| access(it * 8, S::VERTEX_SHADER, A::UNIFORM_READ)));
     commands.extend((0..RANGES / 8).map(|it| image_barrier(it * 8 + 1)));
     let reads = world.record(commands);
     world.submit(reads, 1);
-    world.forget(reads);
+    world.clear_command_buffer(reads);
     let all = memory::used();
     drop(world);
     entry("B", (all - memory::used()) as f64 / RANGES as f64, 96.0)
@@ -192,10 +192,10 @@ fn bytes_per_range() -> Entry {
 fn steady() -> (Entry, Entry) {
     // Worlds of other entries may be there too.
     let others = memory::used();
-    let mut world = World::new(1000, 1);
+    let mut world = EngineFixture::new(1000, 1);
     let mut run = |frames: u64| {
         let start = Instant::now();
-        (0..frames).for_each(|_| world.frame_of_loop());
+        (0..frames).for_each(|_| world.render_loop_frame());
         (start.elapsed().as_secs_f64(), memory::used() - others)
     };
     run(1000);
@@ -223,7 +223,7 @@ fn two_threads() -> Entry {
         });
         start.elapsed().as_secs_f64()
     };
-    let (one, other) = (World::new(1000, 1), World::new(1000, 1));
+    let (one, other) = (EngineFixture::new(1000, 1), EngineFixture::new(1000, 1));
     let rounds = || (0..7).map(|_| (time(&one.engine, &one.engine), time(&one.engine, &other.engine)));
     let (shared, apart) = rounds().fold((f64::MAX, f64::MAX), |all, it| (all.0.min(it.0), all.1.min(it.1)));
     // As a time, so that less is better: 0.9 of the speed.

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-pub(crate) struct Counting;
+pub(crate) struct CountingAllocator;
 
 thread_local! {
     /// By thread: counting for all of them together costs as much as allocating does.
@@ -16,7 +16,7 @@ pub(crate) fn used() -> isize {
 }
 
 // SAFETY: the memory is that of `System`, which keeps the contract of `GlobalAlloc`; counting allocates nothing.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         USED.set(USED.get() + layout.size() as isize);
         // SAFETY: `layout` has a size that is not zero, by the contract of `alloc`, and `System` asks for no more.

@@ -3,10 +3,10 @@
 use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_engine::Engine;
 use lavascope_sync_ir::{
-    Access, Area, AttachmentKind, AttachmentView, Barrier, Batch, Command, CommandBuffer, CommandBufferId, Components,
-    Dependency, FenceId, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
-    RenderingAttachment, Resource, ResourceId, ResourceKind, Scope, SemaphoreId, Signal, Step, StoreOp, Tiling, Wait,
-    What,
+    Access, Area, AttachmentKind, AttachmentView, Barrier, SubmitBatch, Command, CommandBuffer, CommandBufferId, Components,
+    Dependency, FenceId, ImageDesc, ImageRegion, LoadOp, SemaphorePoint, Queue, QueueId, RasterOrder, Region, Rendering,
+    RenderingAttachment, Resource, ResourceId, ResourceKind, SyncScope, SemaphoreId, SemaphoreSignal, HostStep, StoreOp, Tiling, SemaphoreWait,
+    DependencyTarget,
 };
 
 /// Bytes of a range; one is left between two, so that they stay apart.
@@ -15,28 +15,28 @@ const QUEUE: Queue =
     Queue { family: 0, flags: QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0 };
 const COPIES: u64 = 10;
 
-pub(crate) const NARROW: Scope = Scope {
+pub(crate) const NARROW: SyncScope = SyncScope {
     src_stages: S::COPY.0,
     src_access: A::TRANSFER_WRITE.0,
     dst_stages: S::COMPUTE_SHADER.0,
     dst_access: A::SHADER_STORAGE_READ.0,
 };
-pub(crate) const ALL: Scope = Scope {
+pub(crate) const ALL: SyncScope = SyncScope {
     src_stages: S::ALL_COMMANDS.0,
     src_access: A::MEMORY_WRITE.0,
     dst_stages: S::ALL_COMMANDS.0,
     dst_access: A::MEMORY_READ.0 | A::MEMORY_WRITE.0,
 };
 
-pub(crate) fn barrier(scope: Scope) -> Command {
-    Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] })
+pub(crate) fn barrier(scope: SyncScope) -> Command {
+    Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: DependencyTarget::Global }] })
 }
 
 /// A barrier on one range.
 pub(crate) fn image_barrier(range: u64) -> Command {
-    let what = What::Resource { resource: BUFFER, region: region(range) };
-    let scope = Scope { dst_access: A::SHADER_STORAGE_READ.0 | A::UNIFORM_READ.0, ..NARROW };
-    Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
+    let what = DependencyTarget::Resource { resource: BUFFER, region: region(range) };
+    let scope = SyncScope { dst_access: A::SHADER_STORAGE_READ.0 | A::UNIFORM_READ.0, ..NARROW };
+    Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: what }] })
 }
 
 pub(crate) fn access(range: u64, stage: S, access: A) -> Command {
@@ -49,7 +49,7 @@ const COLOR: ResourceId = ResourceId(1);
 const DEPTH: ResourceId = ResourceId(2);
 const TEXTURE: ResourceId = ResourceId(3);
 
-pub(crate) struct World {
+pub(crate) struct EngineFixture {
     pub(crate) engine: Engine,
     frames: u64,
     buffer: Option<CommandBufferId>,
@@ -57,57 +57,57 @@ pub(crate) struct World {
     alive: Vec<ResourceId>,
 }
 
-impl World {
+impl EngineFixture {
     /// With a buffer, every range of which was written once, and queues that know of each other.
-    pub(crate) fn new(ranges: u64, queues: u32) -> World {
+    pub(crate) fn new(ranges: u64, queues: u32) -> EngineFixture {
         let queue = |family| Queue { family, ..QUEUE };
         let mut engine = Engine::new(&(0..queues).map(queue).collect::<Vec<_>>(), 0, queues, 2);
         engine.add_resource(&Resource::new(ResourceKind::Buffer { size: ranges * RANGE }, None));
         for format in [Format::R8G8B8A8_UNORM, Format::D32_SFLOAT, Format::R8G8B8A8_UNORM] {
             engine.add_resource(&image(format));
         }
-        let mut world = World { engine, frames: 0, buffer: None, alive: Vec::new() };
+        let mut world = EngineFixture { engine, frames: 0, buffer: None, alive: Vec::new() };
         for queue in 1..queues {
-            world.tell(QueueId(queue), None, Some(SemaphoreId(queue)));
+            world.submit_semaphores(QueueId(queue), None, Some(SemaphoreId(queue)));
         }
-        (1..queues).for_each(|queue| world.tell(QueueId(0), Some(SemaphoreId(queue)), None));
+        (1..queues).for_each(|queue| world.submit_semaphores(QueueId(0), Some(SemaphoreId(queue)), None));
         let mut commands: Vec<Command> = (0..ranges).map(|it| access(it, S::COPY, A::TRANSFER_WRITE)).collect();
         commands.push(barrier(ALL));
         let all = world.record(commands);
         world.submit(all, 1);
-        world.forget(all);
-        assert_eq!(world.engine.ranges() as u64, ranges);
+        world.clear_command_buffer(all);
+        assert_eq!(world.engine.range_count() as u64, ranges);
         world
     }
 
     /// An empty batch that waits and signals.
-    fn tell(&mut self, queue: QueueId, wait: Option<SemaphoreId>, signal: Option<SemaphoreId>) {
-        let point = |semaphore| Point { semaphore, value: None };
+    fn submit_semaphores(&mut self, queue: QueueId, wait: Option<SemaphoreId>, signal: Option<SemaphoreId>) {
+        let point = |semaphore| SemaphorePoint { semaphore, value: None };
         let stages = S::ALL_COMMANDS.0;
-        let batch = Batch {
-            waits: wait.map(|it| Wait { point: point(it), stages }).into_iter().collect(),
-            signals: signal.map(|it| Signal { point: point(it), stages }).into_iter().collect(),
-            ..Batch::default()
+        let batch = SubmitBatch {
+            waits: wait.map(|it| SemaphoreWait { point: point(it), stages }).into_iter().collect(),
+            signals: signal.map(|it| SemaphoreSignal { point: point(it), stages }).into_iter().collect(),
+            ..SubmitBatch::default()
         };
-        self.engine.step(&Step::Submit { queue, batches: vec![batch], fence: None });
+        self.engine.step(&HostStep::Submit { queue, batches: vec![batch], fence: None });
     }
 
     pub(crate) fn record(&mut self, commands: Vec<Command>) -> CommandBufferId {
         self.engine.add_command_buffer(CommandBuffer { is_secondary: false, commands })
     }
 
-    pub(crate) fn forget(&mut self, id: CommandBufferId) {
+    pub(crate) fn clear_command_buffer(&mut self, id: CommandBufferId) {
         // Twice: room that was needed the last time is kept for the next.
         (0..2).for_each(|_| self.engine.set_command_buffer(id, CommandBuffer::default()));
     }
 
     pub(crate) fn submit(&mut self, buffer: CommandBufferId, times: u64) {
-        let batch = Batch { command_buffers: vec![buffer], ..Batch::default() };
-        let step = Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
+        let batch = SubmitBatch { command_buffers: vec![buffer], ..SubmitBatch::default() };
+        let step = HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
         for _ in 0..times {
             self.engine.step(&step);
         }
-        assert!(self.engine.take_found().is_empty(), "the program is right");
+        assert!(self.engine.take_hazards().is_empty(), "the program is right");
     }
 
     /// A frame, recorded anew and submitted.
@@ -135,19 +135,19 @@ impl World {
     }
 
     /// With many buffers, all of which were written once.
-    pub(crate) fn of_buffers(count: u32) -> World {
+    pub(crate) fn of_buffers(count: u32) -> EngineFixture {
         let mut engine = Engine::new(&[QUEUE], 0, 0, 0);
         let kind = ResourceKind::Buffer { size: RANGE };
         for _ in 0..count {
             engine.add_resource(&Resource::new(kind.clone(), None));
         }
-        let mut world = World { engine, frames: 0, buffer: None, alive: Vec::new() };
+        let mut world = EngineFixture { engine, frames: 0, buffer: None, alive: Vec::new() };
         let write = |it| Command::Action(vec![of_whole(it, A::TRANSFER_WRITE)]);
         let mut commands: Vec<Command> = (0..count).map(write).collect();
         commands.push(barrier(ALL));
         let all = world.record(commands);
         world.submit(all, 1);
-        world.forget(all);
+        world.clear_command_buffer(all);
         world
     }
 
@@ -163,14 +163,14 @@ impl World {
     }
 
     /// The same as a render loop does it: with a buffer of its own, two frames under way, and a wait for the one before.
-    pub(crate) fn frame_of_loop(&mut self) {
+    pub(crate) fn render_loop_frame(&mut self) {
         let fence = FenceId((self.frames % 2) as u32);
         self.frames += 1;
         if self.frames > 2 {
-            self.engine.step(&Step::WaitFences(vec![fence]));
-            self.engine.step(&Step::ResetFences(vec![fence]));
+            self.engine.step(&HostStep::WaitFences(vec![fence]));
+            self.engine.step(&HostStep::ResetFences(vec![fence]));
             let old = self.alive.remove(0);
-            self.engine.step(&Step::Destroy(old));
+            self.engine.step(&HostStep::Destroy(old));
         }
         let kind = ResourceKind::Buffer { size: 4096 };
         let upload = self.engine.add_resource(&Resource::new(kind, None));
@@ -180,14 +180,14 @@ impl World {
         let (stage, access) = (S::COPY.0, A::TRANSFER_WRITE.0);
         commands.push(Command::Action(vec![Access::new(upload, region, stage, access)]));
         let id = self.record_again(commands);
-        let batch = Batch { command_buffers: vec![id], ..Batch::default() };
-        self.engine.step(&Step::Submit { queue: QueueId(0), batches: vec![batch], fence: Some(fence) });
-        assert!(self.engine.take_found().is_empty(), "the program is right");
+        let batch = SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() };
+        self.engine.step(&HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence: Some(fence) });
+        assert!(self.engine.take_hazards().is_empty(), "the program is right");
     }
 }
 
 fn image(format: Format) -> Resource {
-    let kind = Image { format, extent: [1920, 1080, 1], mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
+    let kind = ImageDesc { format, extent: [1920, 1080, 1], mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
     Resource::new(ResourceKind::Image(kind), None)
 }
 
@@ -215,7 +215,7 @@ fn of_whole(buffer: u32, access: A) -> Access {
 
 /// A thousand copies between buffers, and 64 barriers.
 pub(crate) fn copies(buffers: u32) -> Vec<Command> {
-    const COPY: Scope = Scope { dst_stages: S::COPY.0, dst_access: A::TRANSFER_WRITE.0 | A::TRANSFER_READ.0, ..NARROW };
+    const COPY: SyncScope = SyncScope { dst_stages: S::COPY.0, dst_access: A::TRANSFER_WRITE.0 | A::TRANSFER_READ.0, ..NARROW };
     let mut commands = vec![barrier(COPY)];
     for index in 0..1000 {
         let [from, to] = [2 * index % buffers, (2 * index + 1) % buffers];
@@ -230,7 +230,7 @@ pub(crate) fn copies(buffers: u32) -> Vec<Command> {
 
 /// Draws with a vertex, an index and a uniform buffer, a texture, color and depth; copies; barriers between.
 pub(crate) fn frame(draws: u64) -> Vec<Command> {
-    const GRAPHICS: Scope = Scope {
+    const GRAPHICS: SyncScope = SyncScope {
         src_stages: S::ALL_COMMANDS.0,
         src_access: A::MEMORY_WRITE.0,
         dst_stages: S::ALL_GRAPHICS.0,
@@ -254,14 +254,14 @@ fn copy(index: u64) -> Command {
 }
 
 fn transition(resource: ResourceId) -> Command {
-    let scope = Scope {
+    let scope = SyncScope {
         src_stages: S::ALL_COMMANDS.0,
         src_access: A::MEMORY_WRITE.0,
         dst_stages: S::FRAGMENT_SHADER.0,
         dst_access: A::SHADER_SAMPLED_READ.0,
     };
-    let what = What::Transition { resource, region: Region::Image(whole(ImageAspectFlags::COLOR)) };
-    Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
+    let what = DependencyTarget::Transition { resource, region: Region::Image(whole(ImageAspectFlags::COLOR)) };
+    Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: what }] })
 }
 
 fn draw(index: u64) -> Command {

@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{
-    Access, Area, Barrier, Batch, Command, CommandBufferId, Dependency, Place, Queue, QueueId, Region, Rendering,
-    Resource, ResourceId, ResourceKind, Scope, Step, What,
+    Access, Area, Barrier, SubmitBatch, Command, CommandBufferId, Dependency, ProgramLocation, Queue, QueueId, Region, Rendering,
+    Resource, ResourceId, ResourceKind, SyncScope, HostStep, DependencyTarget,
 };
 
 use super::*;
@@ -34,8 +34,8 @@ fn action(accesses: &[Access]) -> Command {
 /// Everything before is before everything behind.
 fn barrier() -> Command {
     let (stages, access) = (S::ALL_COMMANDS.0, A::MEMORY_READ.0 | A::MEMORY_WRITE.0);
-    let scope = Scope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
-    Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] })
+    let scope = SyncScope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
+    Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: DependencyTarget::Global }] })
 }
 
 fn begin_rendering(is_resuming: bool) -> Command {
@@ -51,7 +51,7 @@ fn recorded(commands: &[Command]) -> Engine {
     }
     engine.begin_recording(CommandBufferId(1), QUEUE, true);
     engine.begin_recording(OWN, QUEUE, false);
-    engine.command_buffers[OWN.0 as usize].fresh = None;
+    engine.command_buffers[OWN.0 as usize].used_blocks = None;
     for it in commands {
         let found = engine.record(OWN, it.clone());
         assert!(found.hazards.is_empty() && found.faults.is_empty(), "{found:?}");
@@ -63,13 +63,13 @@ fn recorded(commands: &[Command]) -> Engine {
 fn marks(engine: &Engine) -> Vec<Vec<String>> {
     let plans = &engine.command_buffers[0].plans;
     let of_spot = |command: usize, at: usize| {
-        let (number, bit) = plans.mark_of(command, at);
+        let (number, bit) = plans.mark_position(command, at);
         let own = plans.marks_at(number);
         let has = |word: u64, letter: &str| if word & bit != 0 { letter.to_owned() } else { String::new() };
-        has(own.inner, "i") + &has(own.again, "a") + &has(own.later, "l")
+        has(own.written_before, "i") + &has(own.read_before, "a") + &has(own.superseded, "l")
     };
-    let is_action = |it: &usize| plans.spots(*it).0 != PlanKind::Other;
-    let of_command = |it: usize| (0..plans.spots(it).1.len()).map(|at| of_spot(it, at)).collect();
+    let is_action = |it: &usize| plans.addressed_accesses(*it).0 != PlanKind::NotAction;
+    let of_command = |it: usize| (0..plans.addressed_accesses(it).1.len()).map(|at| of_spot(it, at)).collect();
     (0..plans.len()).filter(is_action).map(of_command).collect()
 }
 
@@ -87,10 +87,10 @@ fn what_others_show_is_marked() {
     // Nothing is to be done for those that are both checked and kept by others.
     let is_busy = |at: usize| ![2, 6, 8].contains(&at);
     let wanted = (0..commands.len()).fold(0, |all, it| all | u64::from(is_busy(it)) << it);
-    assert_eq!(engine.command_buffers[0].plans.busy(), [wanted]);
-    let batches = vec![Batch { command_buffers: vec![OWN], ..Batch::default() }];
-    engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
-    let next = |from: usize| engine.command_buffers[0].next_busy(from);
+    assert_eq!(engine.command_buffers[0].plans.busy_bits(), [wanted]);
+    let batches = vec![SubmitBatch { command_buffers: vec![OWN], ..SubmitBatch::default() }];
+    engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
+    let next = |from: usize| engine.command_buffers[0].next_busy_command(from);
     assert_eq!((next(0), next(1), next(2), next(6), next(8), next(13)), (0, 1, 3, 7, 9, 13));
     assert_eq!(next(14), 14);
 }
@@ -157,10 +157,10 @@ fn hazards_behind_what_is_left_out_have_their_place() {
     let mut engine = recorded(&commands);
     let first = lavascope_sync_ir::CommandBuffer { is_secondary: false, commands: vec![action(&[write(C0)])] };
     let first = engine.add_command_buffer(first);
-    let batches = [first, OWN].map(|it| Batch { command_buffers: vec![it], ..Batch::default() }).to_vec();
+    let batches = [first, OWN].map(|it| SubmitBatch { command_buffers: vec![it], ..SubmitBatch::default() }).to_vec();
     // The barriers of the second come after all that the first did.
-    engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
-    assert_eq!(engine.take_found(), []);
+    engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
+    assert_eq!(engine.take_hazards(), []);
     let mut engine = recorded(&[
         action(&[write(A0)]),
         action(&[read(B0)]),
@@ -173,11 +173,11 @@ fn hazards_behind_what_is_left_out_have_their_place() {
     ]);
     let first = lavascope_sync_ir::CommandBuffer { is_secondary: false, commands: vec![action(&[write(C0)])] };
     let first = engine.add_command_buffer(first);
-    let batches = [first, OWN].map(|it| Batch { command_buffers: vec![it], ..Batch::default() }).to_vec();
-    engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
-    let found = engine.take_found();
+    let batches = [first, OWN].map(|it| SubmitBatch { command_buffers: vec![it], ..SubmitBatch::default() }).to_vec();
+    engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
+    let found = engine.take_hazards();
     assert_eq!(found.len(), 1);
-    assert!(matches!(&found[0].at, Place::Command(at) if at.path == [6]), "{found:?}");
+    assert!(matches!(&found[0].at, ProgramLocation::Command(at) if at.path == [6]), "{found:?}");
 }
 
 /// Of commands that do the same the last one is what others are held against.
@@ -186,45 +186,45 @@ fn the_last_of_many_is_named() {
     let mut engine = recorded(&[action(&[read(A0)]), action(&[read(A0)]), action(&[read(A0)])]);
     let found = engine.record(OWN, action(&[write(A0)])).hazards;
     assert_eq!(found.len(), 1);
-    assert!(matches!(&found[0].prior, Place::Command(at) if at.path == [2]), "{found:?}");
+    assert!(matches!(&found[0].prior, ProgramLocation::Command(at) if at.path == [2]), "{found:?}");
 }
 
 #[test]
 fn what_is_spared() {
-    let marks = Marks {
-        beside_write: 0b11,
-        before: 0b101,
-        behind: 0b100,
-        inner: 0b1000,
-        again: 0b1_0000,
-        later: 0b10_0000,
-        ..Marks::default()
+    let marks = AccessMarks {
+        written_range: 0b11,
+        repeats_previous: 0b101,
+        repeated_by_next: 0b100,
+        written_before: 0b1000,
+        read_before: 0b1_0000,
+        superseded: 0b10_0000,
+        ..AccessMarks::default()
     };
-    let skipped = |progress: &Progress, is_rendering| {
+    let skipped = |progress: &ExecutionProgress, is_rendering| {
         let it = progress.skipped(&marks, is_rendering);
-        (it.check, it.keep)
+        (it.check, it.record)
     };
-    let mut progress = Progress::new();
+    let mut progress = ExecutionProgress::new();
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0, 0), (0, 0)));
-    progress.is_smooth = true;
+    progress.was_clean_action = true;
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0b101, 0b100), (0b100, 0b100)));
-    progress.is_growing = true;
+    progress.is_recording = true;
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0b101, 0b101), (0b100, 0b100)));
-    progress.marking = Marking::Made;
+    progress.marking = MarkMode::Record;
     assert_eq!(skipped(&progress, true), (0b101, 0b101));
-    (progress.marking, progress.is_growing) = (Marking::Used, false);
+    (progress.marking, progress.is_recording) = (MarkMode::Apply, false);
     assert_eq!(skipped(&progress, true), (0b1_1101, 0b10_0100));
-    (progress.is_clean, progress.is_smooth) = (false, false);
+    (progress.is_clean, progress.was_clean_action) = (false, false);
     assert_eq!(skipped(&progress, true), (0b1000, 0b10_0000));
-    let own = Marks { writes: 1, ordered: 2, ..marks }.of_command();
-    assert_eq!((own.writes, own.beside_write, own.ordered), (1, 0b11, 2));
-    assert_eq!(own.before | own.behind | own.inner | own.again | own.later, 0);
+    let own = AccessMarks { writes: 1, raster_ordered: 2, ..marks }.command_only();
+    assert_eq!((own.writes, own.written_range, own.raster_ordered), (1, 0b11, 2));
+    assert_eq!(own.repeats_previous | own.repeated_by_next | own.written_before | own.read_before | own.superseded, 0);
     // One that several marks spare.
-    let twice = Marks { before: 0b101, behind: 0b101, inner: 0b011, again: 0b110, later: 0b001, ..Marks::default() };
-    (progress.is_clean, progress.is_smooth) = (true, true);
+    let twice = AccessMarks { repeats_previous: 0b101, repeated_by_next: 0b101, written_before: 0b011, read_before: 0b110, superseded: 0b001, ..AccessMarks::default() };
+    (progress.is_clean, progress.was_clean_action) = (true, true);
     let it = progress.skipped(&twice, true);
-    assert_eq!((it.check, it.keep), (0b111, 0b101));
+    assert_eq!((it.check, it.record), (0b111, 0b101));
     // Each of them by itself, and all at once.
-    let not_first = |before, inner, again| Marks { before, inner, again, ..Marks::default() }.not_first();
+    let not_first = |before, inner, again| AccessMarks { repeats_previous: before, written_before: inner, read_before: again, ..AccessMarks::default() }.checked_elsewhere();
     assert_eq!((not_first(1, 2, 4), not_first(1, 1, 1), not_first(6, 3, 0)), (7, 1, 7));
 }

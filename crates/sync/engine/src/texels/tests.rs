@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::dice::Dice;
+use crate::dice::TestRng;
 
 /// A plane or an aspect: its bit, by what it is smaller, the texels of its blocks, the bytes of a block.
 type Part = (ImageAspectFlags, [u32; 2], [u32; 2], u64);
@@ -39,7 +39,7 @@ struct Block {
 }
 
 /// All blocks of an image, as the words at the top of the file say.
-fn blocks(image: &Image, parts: &[Part]) -> Vec<Block> {
+fn blocks(image: &ImageDesc, parts: &[Part]) -> Vec<Block> {
     let (mut found, mut next) = (Vec::new(), 0);
     let layers = |it: bool| if it { 0..image.layers } else { 0..1 };
     let is_linear = image.tiling == Tiling::Linear;
@@ -92,14 +92,14 @@ fn all_of<'a>(blocks: impl Iterator<Item = &'a Block>) -> BTreeSet<u64> {
     blocks.flat_map(|it| it.addresses.clone()).collect()
 }
 
-fn random_image(dice: &mut Dice, format: Format) -> Image {
+fn random_image(dice: &mut TestRng, format: Format) -> ImageDesc {
     let tiling = if dice.below(2) == 0 { Tiling::Optimal } else { Tiling::Linear };
     let extent = [1 + dice.below(9) as u32, 1 + dice.below(9) as u32, 1 + dice.below(3) as u32];
     let (mips, layers) = (1 + dice.below(3) as u32, 1 + dice.below(3) as u32);
-    Image { format, extent, mips, layers, tiling, alias: false }
+    ImageDesc { format, extent, mips, layers, tiling, alias: false }
 }
 
-fn random_region(dice: &mut Dice, parts: &[Part]) -> ImageRegion {
+fn random_region(dice: &mut TestRng, parts: &[Part]) -> ImageRegion {
     let mut part = |end: u64| {
         let start = dice.below(end) as u32;
         start..start + 1 + dice.below(end) as u32
@@ -110,20 +110,20 @@ fn random_region(dice: &mut Dice, parts: &[Part]) -> ImageRegion {
     let all = parts.iter().fold(COLOR.0, |all, it| all | it.0.0);
     let aspects = dice.pick(&[all, COLOR.0, parts[0].0.0, parts[parts.len() - 1].0.0]);
     let area = Some(area).filter(|_| dice.below(2) == 0);
-    let whole = |dice: &mut Dice, it: Range<u32>| if dice.below(2) == 0 { 0..4 } else { it };
+    let whole = |dice: &mut TestRng, it: Range<u32>| if dice.below(2) == 0 { 0..4 } else { it };
     let (mips, layers) = (whole(dice, mips), whole(dice, layers));
     ImageRegion { aspects, mips, layers, area, components: Components::ALL }
 }
 
 #[test]
 fn regions_are_the_texels_that_they_name() {
-    let mut dice = Dice(31);
+    let mut dice = TestRng(31);
     let mut wholes = 0;
     for round in 0..4_000 {
         let formats = formats();
         let (format, parts) = &formats[round % formats.len()];
         let image = random_image(&mut dice, *format);
-        let (texels, blocks) = (Texels::new(&image), blocks(&image, parts));
+        let (texels, blocks) = (TexelLayout::new(&image), blocks(&image, parts));
         assert_eq!(texels.size(), blocks.iter().map(|it| it.addresses.end).max().unwrap_or(0));
         let region = random_region(&mut dice, parts);
         let wanted = all_of(blocks.iter().filter(|it| it.is_in(&region)));
@@ -151,8 +151,8 @@ fn regions_are_the_texels_that_they_name() {
     assert!(wholes > 100, "{wholes}");
 }
 
-fn areas(image: &Image, run: Range<u64>) -> Vec<Option<Area>> {
-    let texels = Texels::new(image);
+fn areas(image: &ImageDesc, run: Range<u64>) -> Vec<Option<Area>> {
+    let texels = TexelLayout::new(image);
     let area = |it| if let Region::Image(it) = it { it.area } else { None };
     texels.regions(&run, Components::ALL).into_iter().map(area).collect()
 }
@@ -160,7 +160,7 @@ fn areas(image: &Image, run: Range<u64>) -> Vec<Option<Area>> {
 #[test]
 fn rows_that_are_alike_are_told_together() {
     let (format, tiling) = (Format::R8G8B8A8_UNORM, Tiling::Optimal);
-    let image = Image { format, extent: [4, 4, 2], mips: 1, layers: 1, tiling, alias: false };
+    let image = ImageDesc { format, extent: [4, 4, 2], mips: 1, layers: 1, tiling, alias: false };
     let area = |x: Range<u32>, y: Range<u32>, z: u32| {
         Some(Area { offset: [x.start, y.start, z], extent: [x.end - x.start, y.end - y.start, 1] })
     };
@@ -177,8 +177,8 @@ fn rows_that_are_alike_are_told_together() {
 fn rows_with_padding() {
     let layout = SubresourceLayout { offset: 4, row_pitch: 10, depth_pitch: 24, array_pitch: 50 };
     let tiling = Tiling::Pitched([layout].into());
-    let image = Image { format: Format::R8G8_UNORM, extent: [3, 2, 2], mips: 1, layers: 2, tiling, alias: false };
-    let texels = Texels::new(&image);
+    let image = ImageDesc { format: Format::R8G8_UNORM, extent: [3, 2, 2], mips: 1, layers: 2, tiling, alias: false };
+    let texels = TexelLayout::new(&image);
     let all = |area, layers| ImageRegion { aspects: COLOR.0, mips: 0..1, layers, area, components: Components::ALL };
     let rows = [4, 14, 28, 38, 54, 64, 78, 88].map(|it| it..it + 6);
     assert_eq!((texels.ranges(&all(None, 0..2)), texels.size()), (rows.to_vec(), 94));
@@ -193,7 +193,7 @@ fn rows_with_padding() {
     assert_eq!(areas(&image, 10..14), []);
     // A row without padding, and one that is not whole.
     let layout = SubresourceLayout { row_pitch: 6, depth_pitch: 12, ..layout };
-    let image = Image { tiling: Tiling::Pitched([layout].into()), ..image };
-    let texels = Texels::new(&image);
+    let image = ImageDesc { tiling: Tiling::Pitched([layout].into()), ..image };
+    let texels = TexelLayout::new(&image);
     assert_eq!(texels.ranges(&all(None, 0..1)), vec![4..28; 1]);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use lavascope_abi::*;
 use lavascope_state::{Collector, DescriptorUse, ShaderInterface, Tracker};
-use lavascope_sync_ir::{Command as Recorded, Place};
+use lavascope_sync_ir::{Command as Recorded, ProgramLocation};
 
 use super::*;
 
@@ -210,12 +210,12 @@ pub(crate) fn unsynchronized_resources(make: impl Fn() -> App<Collector>, comman
     assert_eq!(lavascope_engine::check(with.program()), [], "a barrier orders everything");
     let without = run(false);
     let program = without.program();
-    let is_action = |at: &Place| match at {
-        Place::Command(at) => {
+    let is_action = |at: &ProgramLocation| match at {
+        ProgramLocation::Command(at) => {
             let command = &program.command_buffers[0].commands[at.path[0] as usize];
             matches!(command, Recorded::Action(_))
         }
-        Place::Step(_) => false,
+        ProgramLocation::Step(_) => false,
     };
     let found = lavascope_engine::check(program).into_iter().filter(|it| is_action(&it.at)).map(|it| it.resource.0);
     found.collect::<BTreeSet<_>>().into_iter().collect()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi::DescriptorType;
 use lavascope_diag::Severity;
-use lavascope_sync_ir::{Barrier, Certainty, Dependency, Descriptor, Origin, Scope, What};
+use lavascope_sync_ir::{Barrier, Certainty, Dependency, Descriptor, Origin, SyncScope, DependencyTarget};
 
 use super::*;
 use crate::{BindingTouched, Bytes, Feedback, Launch, StageTouches};
@@ -32,7 +32,7 @@ impl Use {
         let own = Descriptor { set: 0, binding: self.buffer, element: 0, ty, layout: None };
         let access = if self.is_write { A::SHADER_STORAGE_WRITE } else { A::SHADER_STORAGE_READ };
         let made = Access::new(ResourceId(self.buffer), Region::Buffer(region), STAGE, access.0);
-        Access { certainty, inset: 0, ..made.of(Origin::descriptor(own)) }
+        Access { certainty, word_offset: 0, ..made.with_origin(Origin::descriptor(own)) }
     }
 
     /// What one knows before it is executed.
@@ -86,9 +86,9 @@ impl App {
                 }
                 Word::Barrier => {
                     let (access, at) = (A::MEMORY_READ.0 | A::MEMORY_WRITE.0, self.at(Api::CmdPipelineBarrier2));
-                    let scope = Scope { src_stages: ALL, src_access: access, dst_stages: ALL, dst_access: access };
-                    let dependencies = vec![Dependency { scope, what: What::Memory }];
-                    self.devices.command(at, CommandBufferId(id), Command::Barrier(Barrier::Two { dependencies }));
+                    let scope = SyncScope { src_stages: ALL, src_access: access, dst_stages: ALL, dst_access: access };
+                    let dependencies = vec![Dependency { scope, target: DependencyTarget::Global }];
+                    self.devices.command(at, CommandBufferId(id), Command::Barrier(Barrier::Sync2 { dependencies }));
                 }
             }
         }
@@ -247,7 +247,7 @@ fn a_call_that_is_taken_back_ends_the_waiting() {
     app.record_words(5, &words, Use::guess);
     app.submit_one(5);
     let at = app.at(Api::QueueSubmit);
-    app.devices.step(at, Step::DeviceIdle);
+    app.devices.step(at, HostStep::DeviceIdle);
     app.devices.take_back_steps(at.source);
     assert_eq!(app.devices.causes.severities(), [Severity::Information]);
     app.feed(5, &words, 1);

@@ -2,7 +2,7 @@
 //! every one of them is recorded anew.
 
 use lavascope_abi::{Format, QueueFlags};
-use lavascope_sync_ir::{Barrier, Dependency, Image, Scope, Tiling, What};
+use lavascope_sync_ir::{Barrier, Dependency, ImageDesc, SyncScope, Tiling, DependencyTarget};
 
 use super::*;
 
@@ -53,10 +53,10 @@ impl Word {
             }
             Word::Barrier { is_wide } => {
                 let dst_access = if is_wide { A::MEMORY_READ.0 | A::MEMORY_WRITE.0 } else { A::TRANSFER_READ.0 };
-                barrier(What::Memory, dst_access)
+                barrier(DependencyTarget::Global, dst_access)
             }
             Word::Own { slot } => {
-                let what = What::Resource { resource: id(slot), region: Region::Buffer(0..64) };
+                let what = DependencyTarget::Resource { resource: id(slot), region: Region::Buffer(0..64) };
                 barrier(what, A::TRANSFER_READ.0 | A::TRANSFER_WRITE.0)
             }
             Word::Execute => Command::Execute(vec![CommandBufferId(SECONDARY)]),
@@ -64,9 +64,9 @@ impl Word {
     }
 }
 
-fn barrier(what: What, dst_access: u64) -> Command {
-    let scope = Scope { src_stages: ALL, src_access: A::MEMORY_WRITE.0, dst_stages: ALL, dst_access };
-    Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
+fn barrier(what: DependencyTarget, dst_access: u64) -> Command {
+    let scope = SyncScope { src_stages: ALL, src_access: A::MEMORY_WRITE.0, dst_stages: ALL, dst_access };
+    Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: what }] })
 }
 
 /// One program, with the choices that it makes.
@@ -95,7 +95,7 @@ impl Script {
 
     /// Two slots share a memory: buffers that lie there are at the same addresses.
     fn make(&mut self, slot: u64) -> u32 {
-        let binding = (slot < 2).then_some(Binding { memory: MemoryId(0), offset: slot * 32, size: 64 });
+        let binding = (slot < 2).then_some(MemoryBinding { memory: MemoryId(0), offset: slot * 32, size: 64 });
         self.add(&Resource::new(ResourceKind::Buffer { size: 64 }, binding))
     }
 
@@ -133,7 +133,7 @@ impl Script {
         self.change(own as usize);
         if self.dice.is_one_in(12) {
             let slot = self.dice.below(SLOTS);
-            self.app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(self.slots[slot as usize])));
+            self.app.step(Api::DestroyBuffer, HostStep::Destroy(ResourceId(self.slots[slot as usize])));
             self.slots[slot as usize] = self.make(slot);
         }
         self.record(own);
@@ -141,7 +141,7 @@ impl Script {
             self.app.submit_one(own);
         }
         if self.dice.is_one_in(3) {
-            self.app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+            self.app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
         }
     }
 
@@ -160,8 +160,8 @@ impl Script {
             // What comes in the middle may share memory with what is used, in a way that cannot be compared.
             if self.dice.is_one_in(150) {
                 let (format, tiling) = (Format::R8G8B8A8_UNORM, Tiling::Optimal);
-                let image = Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias: false };
-                let binding = Some(Binding { memory: MemoryId(0), offset: 0, size: 64 });
+                let image = ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias: false };
+                let binding = Some(MemoryBinding { memory: MemoryId(0), offset: 0, size: 64 });
                 self.add(&Resource::new(ResourceKind::Image(image), binding));
             }
             let command = word.command(&self.slots);
@@ -229,7 +229,7 @@ fn what_is_repeated_counts_on() {
     app.buffer(3);
     for _ in 0..3 {
         app.record(5, [write(3)]);
-        app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+        app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
     }
     assert_eq!(app.devices.repeated(), 2);
     app.submit_one(5);

@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, EventId, Ownership, ResourceId, Scope,
-    SetEvent, WaitEvents, What,
+    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, EventId, QueueFamilyTransfer, ResourceId, SyncScope,
+    SetEvent, WaitEvents, DependencyTarget,
 };
 
 use super::{Care, Maker, Usage, Uses, rendering::ATTACHMENTS};
@@ -105,8 +105,8 @@ impl Maker {
         }
         if self.kinds.host_accesses && self.care != Care::None && self.chance(60) {
             let host = Usage { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
-            let dependency = Dependency { scope: scope(Usage::EVERYTHING, host), what: What::Memory };
-            commands.push(Command::Barrier(Barrier::Two { dependencies: vec![dependency] }));
+            let dependency = Dependency { scope: scope(Usage::EVERYTHING, host), target: DependencyTarget::Global };
+            commands.push(Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] }));
         }
         commands
     }
@@ -150,7 +150,7 @@ impl Maker {
             // In two steps, through some stage in the middle.
             let middle = Usage { stages: self.pick(&[S::VERTEX_SHADER.0, S::COMPUTE_SHADER.0, S::COPY.0]), access: 0 };
             let one = self.element(src, middle, next);
-            let two = Dependency { scope: scope(middle, dst), what: What::Memory };
+            let two = Dependency { scope: scope(middle, dst), target: DependencyTarget::Global };
             commands.push(self.barrier(vec![one], src, middle));
             commands.push(self.barrier(vec![two], middle, dst));
         } else {
@@ -163,8 +163,8 @@ impl Maker {
                 elements.push(self.element_of_another(src, dst));
             }
             // A barrier on a part is seldom enough.
-            if !matches!(elements[0].what, What::Memory) && self.chance(85) {
-                elements.push(Dependency { scope: scope(src, dst), what: What::Memory });
+            if !matches!(elements[0].target, DependencyTarget::Global) && self.chance(85) {
+                elements.push(Dependency { scope: scope(src, dst), target: DependencyTarget::Global });
             }
             commands.push(self.barrier(elements, src, dst));
         }
@@ -172,14 +172,14 @@ impl Maker {
 
     fn barrier(&mut self, dependencies: Vec<Dependency>, src: Usage, dst: Usage) -> Command {
         if self.kinds.version_one && self.chance(30) {
-            return Command::Barrier(Barrier::One { src_stages: src.stages, dst_stages: dst.stages, dependencies });
+            return Command::Barrier(Barrier::Sync1 { src_stages: src.stages, dst_stages: dst.stages, dependencies });
         }
-        Command::Barrier(Barrier::Two { dependencies })
+        Command::Barrier(Barrier::Sync2 { dependencies })
     }
 
     /// A dependency on everything, or on what the next action uses.
     fn element(&mut self, src: Usage, dst: Usage, next: &[Command]) -> Dependency {
-        let memory = Dependency { scope: scope(src, dst), what: What::Memory };
+        let memory = Dependency { scope: scope(src, dst), target: DependencyTarget::Global };
         let Some(Command::Action(accesses)) = next.first() else { return memory };
         let access = &accesses[self.random.below(accesses.len() as u64) as usize];
         let (resource, mut region) = (access.resource, access.region.clone());
@@ -187,10 +187,10 @@ impl Maker {
             region = self.whole(resource);
         }
         if self.kinds.transitions && self.is_image(resource) && self.chance(30) {
-            return Dependency { what: What::Transition { resource, region }, ..memory };
+            return Dependency { target: DependencyTarget::Transition { resource, region }, ..memory };
         }
         if self.kinds.resource_barriers && self.chance(35) {
-            return Dependency { what: What::Resource { resource, region }, ..memory };
+            return Dependency { target: DependencyTarget::Resource { resource, region }, ..memory };
         }
         memory
     }
@@ -201,12 +201,12 @@ impl Maker {
         let region = self.part(resource);
         let is_transition = self.kinds.transitions && self.is_image(resource) && self.chance(50);
         let what = match is_transition {
-            true => What::Transition { resource, region },
-            false => What::Resource { resource, region },
+            true => DependencyTarget::Transition { resource, region },
+            false => DependencyTarget::Resource { resource, region },
         };
         let part = |it: Usage| Usage { access: 0, ..it };
         let (src, dst) = self.pick(&[(src, dst), (src, part(dst)), (part(src), dst)]);
-        Dependency { scope: scope(src, dst), what }
+        Dependency { scope: scope(src, dst), target: what }
     }
 
     /// An event that is set and waited for; sometimes one of the two is left to another command buffer.
@@ -214,22 +214,22 @@ impl Maker {
         // Each event has one form: an even number one pair of masks, an odd one dependencies.
         let event = EventId(self.random.below(3) as u32);
         let mut dependencies = vec![self.element(src, dst, next)];
-        if !matches!(dependencies[0].what, What::Memory) {
-            dependencies.push(Dependency { scope: scope(src, dst), what: What::Memory });
+        if !matches!(dependencies[0].target, DependencyTarget::Global) {
+            dependencies.push(Dependency { scope: scope(src, dst), target: DependencyTarget::Global });
         }
         let (set, wait) = if event.0.is_multiple_of(2) {
             let mut events = vec![event];
             let other = EventId(2 - event.0);
             if self.chance(15) {
-                commands.push(Command::SetEvent(SetEvent::One { event: other, stages: src.stages }));
+                commands.push(Command::SetEvent(SetEvent::Sync1 { event: other, stages: src.stages }));
                 events.push(other);
             }
             let (src_stages, dst_stages) = (src.stages, dst.stages);
-            let wait = WaitEvents::One { events, src_stages, dst_stages, dependencies };
-            (SetEvent::One { event, stages: src.stages }, wait)
+            let wait = WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies };
+            (SetEvent::Sync1 { event, stages: src.stages }, wait)
         } else {
-            let wait = WaitEvents::Two { events: vec![(event, dependencies.clone())] };
-            (SetEvent::Two { event, dependencies }, wait)
+            let wait = WaitEvents::Sync2 { events: vec![(event, dependencies.clone())] };
+            (SetEvent::Sync2 { event, dependencies }, wait)
         };
         let part = self.random.below(12);
         if part != 0 {
@@ -250,9 +250,9 @@ impl Maker {
     /// Waits for the event that the host sets.
     fn wait_for_host(&mut self) -> Command {
         let host = Usage { stages: S::HOST.0, access: A::HOST_WRITE.0 };
-        let dependency = Dependency { scope: scope(host, Usage::EVERYTHING), what: What::Memory };
-        let event = EventId(self.program.events - 1);
-        Command::WaitEvents(WaitEvents::Two { events: vec![(event, vec![dependency])] })
+        let dependency = Dependency { scope: scope(host, Usage::EVERYTHING), target: DependencyTarget::Global };
+        let event = EventId(self.program.event_count - 1);
+        Command::WaitEvents(WaitEvents::Sync2 { events: vec![(event, vec![dependency])] })
     }
 
     fn some_usage(&mut self) -> Usage {
@@ -272,8 +272,8 @@ impl Maker {
         let is_transition = self.is_image(resource) && self.chance(50);
         let region = if self.chance(60) { self.whole(resource) } else { self.part(resource) };
         let [src_family, dst_family] = self.pick(&[[0, 1], [0, 1], [1, 0]]);
-        let ownership = Ownership { src_family, dst_family, is_transition };
-        let what = What::Ownership { resource, region: region.clone(), ownership };
+        let ownership = QueueFamilyTransfer { src_family, dst_family, is_transition };
+        let what = DependencyTarget::QueueFamilyTransfer { resource, region: region.clone(), transfer: ownership };
         let uses = if self.is_image(resource) { IMAGE_COMPUTE } else { BUFFER_COMPUTE };
         for family in [src_family, dst_family] {
             let is_release = family == src_family;
@@ -281,13 +281,13 @@ impl Maker {
             let own = Usage { stages: stage, access };
             let all = Usage { stages: S::ALL_COMMANDS.0, access: 0 };
             let (src, dst) = if is_release { (own.and(self.past), all) } else { (all, own) };
-            let dependency = Dependency { scope: scope(src, dst), what: what.clone() };
+            let dependency = Dependency { scope: scope(src, dst), target: what.clone() };
             let barrier = self.barrier(vec![dependency], src, dst);
             let access = Access::new(resource, region.clone(), stage, access);
             let action = Command::Action(vec![access]);
             let everything = scope(Usage::EVERYTHING, Usage::EVERYTHING);
-            let guard = Dependency { scope: everything, what: What::Memory };
-            let guard = Command::Barrier(Barrier::Two { dependencies: vec![guard] });
+            let guard = Dependency { scope: everything, target: DependencyTarget::Global };
+            let guard = Command::Barrier(Barrier::Sync2 { dependencies: vec![guard] });
             let commands = if is_release { vec![guard, action, barrier] } else { vec![barrier, action] };
             let uses = Uses { family: Some(family), ..Uses::default() };
             self.push_buffer(CommandBuffer { is_secondary: false, commands }, uses);
@@ -299,9 +299,9 @@ impl Maker {
         let region = self.whole(resource);
         let color = Usage { stages: S::COLOR_ATTACHMENT_OUTPUT.0, access: A::COLOR_ATTACHMENT_WRITE.0 };
         let (stage, access) = (color.stages, color.access);
-        let transition = |scope: Scope| {
-            let what = What::Transition { resource, region: region.clone() };
-            Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
+        let transition = |scope: SyncScope| {
+            let what = DependencyTarget::Transition { resource, region: region.clone() };
+            Command::Barrier(Barrier::Sync2 { dependencies: vec![Dependency { scope, target: what }] })
         };
         let draw = Access::new(resource, region.clone(), stage, access);
         let mut commands = vec![
@@ -321,8 +321,8 @@ impl Maker {
 }
 
 /// Only writes can be made available.
-pub(super) fn scope(src: Usage, dst: Usage) -> Scope {
+pub(super) fn scope(src: Usage, dst: Usage) -> SyncScope {
     let writes =
         (0..64).map(|it| 1 << it).filter(|it| src.access & it != 0 && is_write(*it)).fold(0, |all, it| all | it);
-    Scope { src_stages: src.stages, src_access: writes, dst_stages: dst.stages, dst_access: dst.access }
+    SyncScope { src_stages: src.stages, src_access: writes, dst_stages: dst.stages, dst_access: dst.access }
 }

@@ -4,7 +4,7 @@ use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as 
 use lavascope_sync_ir::{
     Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency, LoadOp,
     RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, StoreOp,
-    Subpass, SubpassDependency, What,
+    Subpass, SubpassDependency, DependencyTarget,
 };
 
 use super::{Care, Maker, Usage, commands::scope};
@@ -204,9 +204,9 @@ impl Maker {
 
     /// A barrier inside, so that what was drawn can be read.
     fn barrier_and_read(&mut self, color: ResourceId, place: DrawPlace) -> [Command; 2] {
-        let dependency = Dependency { scope: scope(ATTACHMENTS, ATTACHMENTS), what: What::Memory };
+        let dependency = Dependency { scope: scope(ATTACHMENTS, ATTACHMENTS), target: DependencyTarget::Global };
         let access = self.attachment_access(color, place, S::FRAGMENT_SHADER.0, A::INPUT_ATTACHMENT_READ.0);
-        [Command::Barrier(Barrier::Two { dependencies: vec![dependency] }), Command::Action(vec![access])]
+        [Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] }), Command::Action(vec![access])]
     }
 
     fn subpass_dependencies(&mut self, before: Usage, count: u32) -> Vec<SubpassDependency> {

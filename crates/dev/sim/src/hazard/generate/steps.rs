@@ -2,7 +2,7 @@
 
 use lavascope_abi::PipelineStageFlags2 as S;
 use lavascope_sync_ir::{
-    Batch, Certainty, CommandBufferId, EventId, FenceId, Point, QueueId, ResourceId, SemaphoreId, Signal, Step, Wait,
+    SubmitBatch, Certainty, CommandBufferId, EventId, FenceId, SemaphorePoint, QueueId, ResourceId, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
 };
 
 use super::{Care, Maker};
@@ -32,15 +32,15 @@ impl Maker {
     fn before_submission(&mut self, last: Option<QueueId>) {
         if self.kinds.host_accesses && self.chance(20) {
             if last.is_some() && self.chance(80) {
-                self.push_step(Step::DeviceIdle);
+                self.push_step(HostStep::DeviceIdle);
             }
             let resource = ResourceId(0);
             let (region, is_write) = (self.part(resource), self.chance(60));
-            self.push_step(Step::HostAccess { resource, region, is_write, certainty: Certainty::Certain });
+            self.push_step(HostStep::HostAccess { resource, region, is_write, certainty: Certainty::Certain });
         }
         if self.kinds.events && self.kinds.host_accesses && self.chance(7) {
             let event = EventId(self.random.below(4) as u32);
-            let step = if self.chance(50) { Step::SetEvent(event) } else { Step::ResetEvent(event) };
+            let step = if self.chance(50) { HostStep::SetEvent(event) } else { HostStep::ResetEvent(event) };
             self.push_step(step);
         }
     }
@@ -56,7 +56,7 @@ impl Maker {
         let queues: Vec<u32> = (0..self.program.queues.len() as u32).filter(fits).collect();
         let queue = if queues.is_empty() { QueueId(0) } else { QueueId(self.pick(&queues)) };
         let buffers = [CommandBufferId(buffer)].into_iter().chain(uses.tail);
-        let mut batch = Batch { command_buffers: buffers.clone().collect(), ..Batch::default() };
+        let mut batch = SubmitBatch { command_buffers: buffers.clone().collect(), ..SubmitBatch::default() };
         if self.kinds.resubmission && self.chance(15) && !uses.is_presented {
             batch.command_buffers.extend(buffers);
         }
@@ -70,9 +70,9 @@ impl Maker {
         let fence = (self.kinds.host_waits && self.chance(15)).then(|| self.fence());
         self.submit(queue, batch, fence);
         if let Some(fence) = fence.filter(|_| self.random.one_in(2)) {
-            self.push_step(Step::WaitFences(vec![fence]));
+            self.push_step(HostStep::WaitFences(vec![fence]));
             if self.random.one_in(2) {
-                self.push_step(Step::ResetFences(vec![fence]));
+                self.push_step(HostStep::ResetFences(vec![fence]));
             }
         }
         if let Some(image) = acquired {
@@ -82,88 +82,88 @@ impl Maker {
     }
 
     /// A submission of its own, or one more batch of the last one.
-    fn submit(&mut self, queue: QueueId, batch: Batch, fence: Option<FenceId>) {
+    fn submit(&mut self, queue: QueueId, batch: SubmitBatch, fence: Option<FenceId>) {
         let is_more = fence.is_none() && self.chance(40);
         match self.program.steps.last_mut() {
-            Some(Step::Submit { queue: last, batches, fence: None }) if *last == queue && is_more => {
+            Some(HostStep::Submit { queue: last, batches, fence: None }) if *last == queue && is_more => {
                 batches.push(batch)
             }
-            _ => self.push_step(Step::Submit { queue, batches: vec![batch], fence }),
+            _ => self.push_step(HostStep::Submit { queue, batches: vec![batch], fence }),
         }
     }
 
     /// Lets a batch come after the last submission: by a semaphore, or by a wait of the host.
-    fn link(&mut self, last: QueueId, batch: &mut Batch) {
+    fn link(&mut self, last: QueueId, batch: &mut SubmitBatch) {
         if self.kinds.host_waits && self.chance(30) {
-            let step = if self.chance(60) { Step::QueueIdle(last) } else { Step::DeviceIdle };
+            let step = if self.chance(60) { HostStep::QueueIdle(last) } else { HostStep::DeviceIdle };
             self.push_step(step);
             return;
         }
         let value = self.chance(40).then_some(1);
-        let point = Point { semaphore: self.semaphore(), value };
+        let point = SemaphorePoint { semaphore: self.semaphore(), value };
         let (signal, wait) = match self.random.below(10) {
             0..=1 if self.care == Care::Tight => (S::ALL_COMMANDS.0, S::DRAW_INDIRECT.0 | S::ALL_TRANSFER.0),
             2..=3 if self.care == Care::Tight => (self.past.stages, S::ALL_COMMANDS.0),
             _ => (S::ALL_COMMANDS.0, S::ALL_COMMANDS.0),
         };
-        self.signal_after(last, Signal { point, stages: signal });
+        self.signal_after(last, SemaphoreSignal { point, stages: signal });
         if value.is_some() && self.kinds.host_waits && self.chance(25) {
-            self.push_step(Step::WaitSemaphores(vec![point]));
+            self.push_step(HostStep::WaitSemaphores(vec![point]));
             return;
         }
-        batch.waits.push(Wait { point, stages: wait });
+        batch.waits.push(SemaphoreWait { point, stages: wait });
     }
 
     /// Signals with the last submission on a queue, or with an empty one after it.
-    fn signal_after(&mut self, queue: QueueId, signal: Signal) {
+    fn signal_after(&mut self, queue: QueueId, signal: SemaphoreSignal) {
         let is_empty = self.chance(30);
         let last = self.program.steps.iter_mut().rev().find_map(|it| match it {
-            Step::Submit { queue: it, batches, fence: None } if *it == queue => batches.last_mut(),
+            HostStep::Submit { queue: it, batches, fence: None } if *it == queue => batches.last_mut(),
             _ => None,
         });
         match last.filter(|_| !is_empty) {
             Some(batch) => batch.signals.push(signal),
             None => {
-                let batch = Batch { signals: vec![signal], ..Batch::default() };
-                self.push_step(Step::Submit { queue, batches: vec![batch], fence: None });
+                let batch = SubmitBatch { signals: vec![signal], ..SubmitBatch::default() };
+                self.push_step(HostStep::Submit { queue, batches: vec![batch], fence: None });
             }
         }
     }
 
-    fn acquire(&mut self, image: ResourceId, batch: &mut Batch) -> ResourceId {
+    fn acquire(&mut self, image: ResourceId, batch: &mut SubmitBatch) -> ResourceId {
         if self.kinds.host_waits && self.chance(20) {
             let fence = self.fence();
-            self.push_step(Step::Acquire { image, semaphore: None, fence: Some(fence) });
-            self.push_step(Step::WaitFences(vec![fence]));
+            self.push_step(HostStep::Acquire { image, semaphore: None, fence: Some(fence) });
+            self.push_step(HostStep::WaitFences(vec![fence]));
             return image;
         }
         let semaphore = self.semaphore();
-        self.push_step(Step::Acquire { image, semaphore: Some(semaphore), fence: None });
-        let point = Point { semaphore, value: None };
+        self.push_step(HostStep::Acquire { image, semaphore: Some(semaphore), fence: None });
+        let point = SemaphorePoint { semaphore, value: None };
         let color = S::COLOR_ATTACHMENT_OUTPUT.0;
         let stages = self.pick(&[color, color | S::COPY.0, color | S::COPY.0, S::ALL_COMMANDS.0]);
-        batch.waits.push(Wait { point, stages });
+        batch.waits.push(SemaphoreWait { point, stages });
         image
     }
 
     fn present(&mut self, queue: QueueId, image: ResourceId) {
         let semaphore = self.semaphore();
-        let point = Point { semaphore, value: None };
-        self.signal_after(queue, Signal { point, stages: S::ALL_COMMANDS.0 });
-        self.push_step(Step::Present { queue, waits: vec![semaphore], images: vec![image] });
+        let point = SemaphorePoint { semaphore, value: None };
+        self.signal_after(queue, SemaphoreSignal { point, stages: S::ALL_COMMANDS.0 });
+        self.push_step(HostStep::Present { queue, waits: vec![semaphore], images: vec![image] });
     }
 
     fn after_all(&mut self, last: Option<QueueId>) {
         if self.kinds.host_waits && self.chance(20) {
-            self.push_step(Step::DeviceIdle);
+            self.push_step(HostStep::DeviceIdle);
             let resource = ResourceId(self.program.resources.len() as u32 - 1);
             if Some(resource) != self.presentable && self.chance(50) {
-                self.push_step(Step::Destroy(resource));
+                self.push_step(HostStep::Destroy(resource));
             }
         }
         if self.kinds.host_accesses && last.is_some() && self.chance(15) {
             let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
-            self.push_step(Step::HostAccess { resource, region, is_write: false, certainty: Certainty::Certain });
+            self.push_step(HostStep::HostAccess { resource, region, is_write: false, certainty: Certainty::Certain });
         }
         if self.kinds.host_waits && self.kinds.queues && self.chance(10) {
             self.host_signal();
@@ -172,25 +172,25 @@ impl Maker {
 
     /// A submission that waits for the host.
     fn host_signal(&mut self) {
-        let point = Point { semaphore: self.semaphore(), value: Some(1) };
-        let Some(Step::Submit { batches, .. }) = self.program.steps.iter_mut().rev().find(|it| is_submit(it)) else {
+        let point = SemaphorePoint { semaphore: self.semaphore(), value: Some(1) };
+        let Some(HostStep::Submit { batches, .. }) = self.program.steps.iter_mut().rev().find(|it| is_submit(it)) else {
             return;
         };
         if let Some(batch) = batches.last_mut() {
-            batch.waits.push(Wait { point, stages: S::ALL_COMMANDS.0 });
+            batch.waits.push(SemaphoreWait { point, stages: S::ALL_COMMANDS.0 });
         }
         if self.kinds.events && self.kinds.host_accesses && self.chance(50) {
             let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
-            self.push_step(Step::HostAccess { resource, region, is_write: true, certainty: Certainty::Certain });
-            self.push_step(Step::SetEvent(EventId(self.program.events - 1)));
+            self.push_step(HostStep::HostAccess { resource, region, is_write: true, certainty: Certainty::Certain });
+            self.push_step(HostStep::SetEvent(EventId(self.program.event_count - 1)));
         }
-        self.push_step(Step::SignalSemaphore(point));
+        self.push_step(HostStep::SignalSemaphore(point));
     }
 
     /// Puts a submission that waits for a timeline before the one that signals it.
     fn swap_waiter(&mut self) {
-        let waits_only_for_timelines = |it: &Step| match it {
-            Step::Submit { batches, .. } => {
+        let waits_only_for_timelines = |it: &HostStep| match it {
+            HostStep::Submit { batches, .. } => {
                 let mut waits = batches.iter().flat_map(|it| &it.waits).peekable();
                 waits.peek().is_some() && waits.all(|it| it.point.value.is_some())
             }
@@ -198,7 +198,7 @@ impl Maker {
         };
         let steps = &mut self.program.steps;
         let found = (1..steps.len()).find(|it| {
-            let queue = |step: &Step| if let Step::Submit { queue, .. } = step { Some(*queue) } else { None };
+            let queue = |step: &HostStep| if let HostStep::Submit { queue, .. } = step { Some(*queue) } else { None };
             let (one, other) = (queue(&steps[it - 1]), queue(&steps[*it]));
             one.is_some() && other.is_some() && one != other && waits_only_for_timelines(&steps[*it])
         });
@@ -207,21 +207,21 @@ impl Maker {
         }
     }
 
-    fn push_step(&mut self, step: Step) {
+    fn push_step(&mut self, step: HostStep) {
         self.program.steps.push(step);
     }
 
     fn semaphore(&mut self) -> SemaphoreId {
-        self.program.semaphores += 1;
-        SemaphoreId(self.program.semaphores - 1)
+        self.program.semaphore_count += 1;
+        SemaphoreId(self.program.semaphore_count - 1)
     }
 
     fn fence(&mut self) -> FenceId {
-        self.program.fences += 1;
-        FenceId(self.program.fences - 1)
+        self.program.fence_count += 1;
+        FenceId(self.program.fence_count - 1)
     }
 }
 
-fn is_submit(step: &Step) -> bool {
-    matches!(step, Step::Submit { .. })
+fn is_submit(step: &HostStep) -> bool {
+    matches!(step, HostStep::Submit { .. })
 }

@@ -2,7 +2,7 @@
 
 use lavascope_abi::{Format, ImageAspectFlags};
 use lavascope_sync_ir::{
-    Area, Binding, Components, Image, ImageRegion, MemoryId, Queue, Region, Resource, ResourceId, ResourceKind, Tiling,
+    Area, MemoryBinding, Components, ImageDesc, ImageRegion, MemoryId, Queue, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
 
 use super::{COMPUTE, GRAPHICS, Maker};
@@ -26,13 +26,13 @@ impl Maker {
         if self.kinds.render_passes || self.kinds.dynamic_rendering {
             let layers = if self.kinds.multiview && self.chance(35) { 2 } else { 1 };
             for format in [Format::R8G8_UNORM, Format::D24_UNORM_S8_UINT, Format::D24_UNORM_S8_UINT] {
-                let image = Image { layers, ..plain_image(format, [2, 2, 1]) };
+                let image = ImageDesc { layers, ..plain_image(format, [2, 2, 1]) };
                 let image = self.push(ResourceKind::Image(image), None);
                 self.attachments.push(image);
             }
         }
         if self.kinds.presentation && self.random.one_in(3) {
-            let place = Binding { memory: MemoryId(0), offset: 1, size: 2 };
+            let place = MemoryBinding { memory: MemoryId(0), offset: 1, size: 2 };
             let place = Some(place).filter(|_| self.kinds.crowded);
             self.presentable = Some(self.image(Format::R8_UNORM, [2, 1, 1], place));
         }
@@ -40,12 +40,12 @@ impl Maker {
             self.aliases();
         }
         // The last one is the host's.
-        self.program.events = 4;
+        self.program.event_count = 4;
     }
 
     fn aliases(&mut self) {
-        let at = |offset, size| Some(Binding { memory: MemoryId(0), offset, size });
-        let linear = Image { tiling: Tiling::Linear, ..plain_image(Format::R8_UNORM, [3, 1, 1]) };
+        let at = |offset, size| Some(MemoryBinding { memory: MemoryId(0), offset, size });
+        let linear = ImageDesc { tiling: Tiling::Linear, ..plain_image(Format::R8_UNORM, [3, 1, 1]) };
         match self.random.below(7) {
             0 => {
                 self.buffer(at(0, 4));
@@ -74,22 +74,22 @@ impl Maker {
             }
             _ => {
                 for _ in 0..2 {
-                    let image = Image { alias: true, ..plain_image(Format::R8_UNORM, [3, 1, 1]) };
+                    let image = ImageDesc { alias: true, ..plain_image(Format::R8_UNORM, [3, 1, 1]) };
                     self.push(ResourceKind::Image(image), at(0, 4));
                 }
             }
         }
     }
 
-    fn buffer(&mut self, binding: Option<Binding>) -> ResourceId {
+    fn buffer(&mut self, binding: Option<MemoryBinding>) -> ResourceId {
         self.push(ResourceKind::Buffer { size: 4 }, binding)
     }
 
-    fn image(&mut self, format: Format, extent: [u32; 3], binding: Option<Binding>) -> ResourceId {
+    fn image(&mut self, format: Format, extent: [u32; 3], binding: Option<MemoryBinding>) -> ResourceId {
         self.push(ResourceKind::Image(plain_image(format, extent)), binding)
     }
 
-    fn push(&mut self, kind: ResourceKind, binding: Option<Binding>) -> ResourceId {
+    fn push(&mut self, kind: ResourceKind, binding: Option<MemoryBinding>) -> ResourceId {
         self.program.resources.push(Resource::new(kind, binding));
         ResourceId(self.program.resources.len() as u32 - 1)
     }
@@ -149,7 +149,7 @@ impl Maker {
         region
     }
 
-    fn cut(&mut self, region: &mut ImageRegion, image: &Image) {
+    fn cut(&mut self, region: &mut ImageRegion, image: &ImageDesc) {
         let width = u64::from(image.extent[0]);
         if self.chance(60) {
             let from = self.random.below(width);
@@ -174,11 +174,11 @@ impl Maker {
     }
 }
 
-fn plain_image(format: Format, extent: [u32; 3]) -> Image {
-    Image { format, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false }
+fn plain_image(format: Format, extent: [u32; 3]) -> ImageDesc {
+    ImageDesc { format, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false }
 }
 
-fn whole_image(image: &Image) -> ImageRegion {
+fn whole_image(image: &ImageDesc) -> ImageRegion {
     let is_depth = image.format == Format::D24_UNORM_S8_UINT;
     let depth = ImageAspectFlags::DEPTH.0 | ImageAspectFlags::STENCIL.0;
     ImageRegion {

@@ -5,9 +5,9 @@
 
 use lavascope_abi::{AccessFlags2, Format, ImageAspectFlags, QueueFlags};
 use lavascope_sync_ir::{
-    Access, Area, Barrier, Batch, Certainty, Command, CommandBuffer, CommandBufferId, Components, Dependency, EventId,
-    FenceId, Image, ImageRegion, Ownership, Point, Program, Queue, QueueId, RasterOrder, Region, Resource, ResourceId,
-    ResourceKind, Scope, SemaphoreId, SetEvent, Signal, Step, Tiling, Wait, WaitEvents, What,
+    Access, Area, Barrier, SubmitBatch, Certainty, Command, CommandBuffer, CommandBufferId, Components, Dependency, EventId,
+    FenceId, ImageDesc, ImageRegion, QueueFamilyTransfer, SemaphorePoint, Program, Queue, QueueId, RasterOrder, Region, Resource, ResourceId,
+    ResourceKind, SyncScope, SemaphoreId, SetEvent, SemaphoreSignal, HostStep, Tiling, SemaphoreWait, WaitEvents, DependencyTarget,
 };
 
 use crate::hazard::{
@@ -36,7 +36,7 @@ pub(super) fn summary(program: &Program, rules: OracleRules) -> String {
 /// Two resources, three queues, and enough of everything else.
 pub(super) fn world() -> Program {
     let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
-    let image = Image {
+    let image = ImageDesc {
         format: Format::R8_UNORM,
         extent: [8, 1, 1],
         mips: 1,
@@ -50,9 +50,9 @@ pub(super) fn world() -> Program {
             Resource::new(ResourceKind::Image(image), None),
             Resource::new(ResourceKind::Buffer { size: 8 }, None),
         ],
-        events: 4,
-        semaphores: 4,
-        fences: 4,
+        event_count: 4,
+        semaphore_count: 4,
+        fence_count: 4,
         ..Program::default()
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn parse(text: &str) -> Program {
             let number: usize = name.parse().expect("a number");
             program.command_buffers.resize(program.command_buffers.len().max(number + 1), CommandBuffer::default());
             program.steps.clear();
-            program.events = 4;
+            program.event_count = 4;
             CURRENT.set(number);
         } else if let Some(step) = step(line) {
             program.steps.push(step);
@@ -79,63 +79,63 @@ thread_local! {
     static CURRENT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-fn step(line: &str) -> Option<Step> {
+fn step(line: &str) -> Option<HostStep> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |at: usize| words[at].trim_start_matches(['q', 'e', 'f', 'r']).parse::<u32>().expect("a number");
     Some(match words[..2.min(words.len())] {
         ["submit", _] => submit(line, number(1)),
-        ["idle", _] => Step::QueueIdle(QueueId(number(1))),
-        ["device", "idle"] => Step::DeviceIdle,
-        ["fence", "wait"] => Step::WaitFences(vec![FenceId(number(2))]),
-        ["fence", "reset"] => Step::ResetFences(vec![FenceId(number(2))]),
-        ["host", "set"] => Step::SetEvent(EventId(number(2))),
-        ["host", "reset"] => Step::ResetEvent(EventId(number(2))),
-        ["host", "signal"] => Step::SignalSemaphore(point(words[2])),
-        ["host", "wait"] => Step::WaitSemaphores(vec![point(words[2])]),
+        ["idle", _] => HostStep::QueueIdle(QueueId(number(1))),
+        ["device", "idle"] => HostStep::DeviceIdle,
+        ["fence", "wait"] => HostStep::WaitFences(vec![FenceId(number(2))]),
+        ["fence", "reset"] => HostStep::ResetFences(vec![FenceId(number(2))]),
+        ["host", "set"] => HostStep::SetEvent(EventId(number(2))),
+        ["host", "reset"] => HostStep::ResetEvent(EventId(number(2))),
+        ["host", "signal"] => HostStep::SignalSemaphore(point(words[2])),
+        ["host", "wait"] => HostStep::WaitSemaphores(vec![point(words[2])]),
         ["host", access] => {
             let (resource, region) = target(&words[2..].join(" "));
-            Step::HostAccess { resource, region, is_write: access == "write", certainty: Certainty::Certain }
+            HostStep::HostAccess { resource, region, is_write: access == "write", certainty: Certainty::Certain }
         }
         ["acquire", _] => {
-            Step::Acquire { image: ResourceId(number(1)), semaphore: Some(SemaphoreId(number(2))), fence: None }
+            HostStep::Acquire { image: ResourceId(number(1)), semaphore: Some(SemaphoreId(number(2))), fence: None }
         }
-        ["present", _] => Step::Present {
+        ["present", _] => HostStep::Present {
             queue: QueueId(number(1)),
             images: vec![ResourceId(number(2))],
             waits: words[3..].iter().map(|it| SemaphoreId(it.parse().expect("a number"))).collect(),
         },
-        ["destroy", _] => Step::Destroy(ResourceId(number(1))),
+        ["destroy", _] => HostStep::Destroy(ResourceId(number(1))),
         _ => return None,
     })
 }
 
-fn submit(line: &str, queue: u32) -> Step {
+fn submit(line: &str, queue: u32) -> HostStep {
     let (line, fence) = line.split_once(" fence ").map_or((line, None), |(line, fence)| (line, Some(fence)));
     let batches = line.split(';').map(|batch| {
         let list = |name: &str| {
             let rest = batch.split_once(&format!("{name}[")).map_or("", |it| it.1);
             rest.split_once(']').map_or("", |it| it.0)
         };
-        let pairs = |name: &str| -> Vec<(Point, u64)> {
+        let pairs = |name: &str| -> Vec<(SemaphorePoint, u64)> {
             let parts = list(name).split(')').filter_map(|it| it.split_once('('));
             parts
                 .map(|(_, it)| it.split_once(',').expect("a semaphore and stages"))
                 .map(|(semaphore, mask)| (point(semaphore), stages(mask.trim().trim_matches('"'))))
                 .collect()
         };
-        Batch {
-            waits: pairs("wait").into_iter().map(|(point, stages)| Wait { point, stages }).collect(),
+        SubmitBatch {
+            waits: pairs("wait").into_iter().map(|(point, stages)| SemaphoreWait { point, stages }).collect(),
             command_buffers: buffers(list("cbs")),
-            signals: pairs("sig").into_iter().map(|(point, stages)| Signal { point, stages }).collect(),
+            signals: pairs("sig").into_iter().map(|(point, stages)| SemaphoreSignal { point, stages }).collect(),
         }
     });
     let fence = fence.map(|it| FenceId(it.trim().parse().expect("a number")));
-    Step::Submit { queue: QueueId(queue), batches: batches.collect(), fence }
+    HostStep::Submit { queue: QueueId(queue), batches: batches.collect(), fence }
 }
 
-fn point(text: &str) -> Point {
+fn point(text: &str) -> SemaphorePoint {
     let (semaphore, value) = text.split_once('=').map_or((text, None), |(it, value)| (it, Some(value)));
-    Point {
+    SemaphorePoint {
         semaphore: SemaphoreId(semaphore.trim().parse().expect("a number")),
         value: value.map(|it| it.trim().parse().expect("a number")),
     }
@@ -150,29 +150,29 @@ fn command(line: &str) -> Command {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let event = |text: &str| EventId(text.trim_start_matches('e').parse().expect("a number"));
     match word {
-        "barrier" => Command::Barrier(Barrier::Two { dependencies: elements(rest) }),
+        "barrier" => Command::Barrier(Barrier::Sync2 { dependencies: elements(rest) }),
         "barrier1" => {
             let (src_stages, dst_stages, dependencies) = version_one(rest);
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
         }
         "set" => {
             let (name, rest) = rest.split_once(' ').expect("an event and its dependencies");
-            Command::SetEvent(SetEvent::Two { event: event(name), dependencies: elements(rest) })
+            Command::SetEvent(SetEvent::Sync2 { event: event(name), dependencies: elements(rest) })
         }
         "set1" => {
             let (name, mask) = rest.split_once(' ').expect("an event and its stages");
-            Command::SetEvent(SetEvent::One { event: event(name), stages: stages(mask) })
+            Command::SetEvent(SetEvent::Sync1 { event: event(name), stages: stages(mask) })
         }
         "reset" => Command::ResetEvent { event: event(rest), stages: 0 },
         "wait" => {
             let (name, rest) = rest.split_once(' ').expect("an event and its dependencies");
-            Command::WaitEvents(WaitEvents::Two { events: vec![(event(name), elements(rest))] })
+            Command::WaitEvents(WaitEvents::Sync2 { events: vec![(event(name), elements(rest))] })
         }
         "wait1" => {
             let (names, rest) = rest.split_once(' ').expect("events and masks");
             let (src_stages, dst_stages, dependencies) = version_one(rest);
             let events = names.split(',').map(event).collect();
-            Command::WaitEvents(WaitEvents::One { events, src_stages, dst_stages, dependencies })
+            Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies })
         }
         "exec" => Command::Execute(buffers(rest)),
         _ => Command::Action(line.split(" + ").map(access).collect()),
@@ -196,7 +196,7 @@ fn element(text: &str) -> Dependency {
         let rest = rest.split_once(&format!(" {name}=")).map_or("", |it| it.1).to_owned();
         rest.split([' ', ']']).next().unwrap_or("").to_owned()
     };
-    let scope = Scope {
+    let scope = SyncScope {
         src_stages: stages(&mask("S")),
         src_access: accesses(&mask("SA")),
         dst_stages: stages(&mask("D")),
@@ -204,20 +204,20 @@ fn element(text: &str) -> Dependency {
     };
     let (name, part) = what.split_once('(').map_or((what, ""), |(name, part)| (name, part.trim_end_matches(')')));
     if name == "Global" {
-        return Dependency { scope, what: What::Memory };
+        return Dependency { scope, target: DependencyTarget::Global };
     }
     let (resource, region) = target(&format!("[{})", part.replacen("r1 ", "", 1)));
     let (resource, region) =
         if part.starts_with("r1") { target(&part.replacen("r1 ", "r1 [", 1)) } else { (resource, region) };
-    let ownership = |is_transition| Ownership { src_family: 0, dst_family: 1, is_transition };
+    let ownership = |is_transition| QueueFamilyTransfer { src_family: 0, dst_family: 1, is_transition };
     let what = match name {
-        "Res" => What::Resource { resource, region },
-        "Trans" => What::Transition { resource, region },
-        "Own" => What::Ownership { resource, region, ownership: ownership(false) },
-        "OwnTrans" => What::Ownership { resource, region, ownership: ownership(true) },
+        "Res" => DependencyTarget::Resource { resource, region },
+        "Trans" => DependencyTarget::Transition { resource, region },
+        "Own" => DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership(false) },
+        "OwnTrans" => DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership(true) },
         _ => panic!("no such element: {name}"),
     };
-    Dependency { scope, what }
+    Dependency { scope, target: what }
 }
 
 fn access(text: &str) -> Access {

@@ -2,7 +2,7 @@
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_sync_ir::{
-    Barrier, Command, Dependency, Found, HazardKind, Place, Program, Region, Scope, SetEvent, Step, WaitEvents, What,
+    Barrier, Command, Dependency, Hazard, HazardKind, ProgramLocation, Program, Region, SyncScope, SetEvent, HostStep, WaitEvents, DependencyTarget,
 };
 
 use super::notation::parse;
@@ -57,10 +57,10 @@ fn a_seed_always_gives_the_same_program() {
 }
 
 /// What the oracle found, as an engine would say it.
-fn found(program: &Program, verdicts: &[Verdict]) -> Vec<Found> {
+fn found(program: &Program, verdicts: &[Verdict]) -> Vec<Hazard> {
     let all = verdicts.iter().map(|it| {
         let (resource, region) = region_of(program, it.cell);
-        Found { kind: it.partners[0].kind, at: it.at.clone(), prior: it.partners[0].at.clone(), resource, region }
+        Hazard { kind: it.partners[0].kind, at: it.at.clone(), prior: it.partners[0].at.clone(), resource, region }
     });
     all.collect()
 }
@@ -117,7 +117,7 @@ fn the_oracle_agrees_with_itself() {
 fn masks(program: &mut Program) -> Vec<&mut u64> {
     let mut all = Vec::new();
     for step in &mut program.steps {
-        if let Step::Submit { batches, .. } = step {
+        if let HostStep::Submit { batches, .. } = step {
             for batch in batches {
                 all.extend(batch.waits.iter_mut().map(|it| &mut it.stages));
                 all.extend(batch.signals.iter_mut().map(|it| &mut it.stages));
@@ -128,18 +128,18 @@ fn masks(program: &mut Program) -> Vec<&mut u64> {
     let mut scopes: Vec<_> = scopes.collect();
     for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
-            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
-            | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
+            | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
                 all.extend([src_stages, dst_stages]);
                 scopes.extend(dependencies.iter_mut().map(|it| &mut it.scope));
             }
-            Command::Barrier(Barrier::Two { dependencies }) => {
+            Command::Barrier(Barrier::Sync2 { dependencies }) => {
                 scopes.extend(dependencies.iter_mut().map(|it| &mut it.scope));
             }
-            Command::WaitEvents(WaitEvents::Two { events }) => {
+            Command::WaitEvents(WaitEvents::Sync2 { events }) => {
                 scopes.extend(events.iter_mut().flat_map(|it| &mut it.1).map(|it| &mut it.scope));
             }
-            Command::SetEvent(SetEvent::One { stages, .. }) => all.push(stages),
+            Command::SetEvent(SetEvent::Sync1 { stages, .. }) => all.push(stages),
             _ => {}
         }
     }
@@ -179,20 +179,20 @@ fn whatever_waits_for_everything_is_clean() {
     for seed in 0..300 {
         let mut program = random_program(seed, &Kinds::STAGE_ONE);
         for buffer in &mut program.command_buffers {
-            let scope = Scope {
+            let scope = SyncScope {
                 src_stages: PipelineStageFlags2::ALL_COMMANDS.0,
                 src_access: AccessFlags2::MEMORY_WRITE.0,
                 dst_stages: PipelineStageFlags2::ALL_COMMANDS.0,
                 dst_access: AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0,
             };
-            let barrier = Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] };
+            let barrier = Barrier::Sync2 { dependencies: vec![Dependency { scope, target: DependencyTarget::Global }] };
             let commands = std::mem::take(&mut buffer.commands);
             buffer.commands = commands.into_iter().flat_map(|it| [Command::Barrier(barrier.clone()), it]).collect();
         }
         let steps = std::mem::take(&mut program.steps);
-        program.steps = steps.into_iter().flat_map(|it| [it, Step::DeviceIdle]).collect();
+        program.steps = steps.into_iter().flat_map(|it| [it, HostStep::DeviceIdle]).collect();
         let outcome = find_hazards(&program, CONTRACT);
-        if !outcome.parked.is_empty() || program.steps.iter().any(|it| matches!(it, Step::SignalSemaphore(_))) {
+        if !outcome.parked.is_empty() || program.steps.iter().any(|it| matches!(it, HostStep::SignalSemaphore(_))) {
             continue;
         }
         assert_eq!(outcome.verdicts, [], "seed {seed}: {}", print(&program));
@@ -237,9 +237,9 @@ fn comparison_wants_access_kind_and_partner() {
     let verdicts = find_hazards(&program, CONTRACT).verdicts;
     let right = found(&program, &verdicts);
     assert_eq!(compare(&program, &verdicts, &|_| right.clone()), None);
-    let wrong_kind = Found { kind: HazardKind::WriteAfterWrite, ..right[0].clone() };
-    let wrong_place = Found { at: Place::Step(7), ..right[0].clone() };
-    let wrong_partner = Found { prior: right[0].at.clone(), ..right[0].clone() };
+    let wrong_kind = Hazard { kind: HazardKind::WriteAfterWrite, ..right[0].clone() };
+    let wrong_place = Hazard { at: ProgramLocation::Step(7), ..right[0].clone() };
+    let wrong_partner = Hazard { prior: right[0].at.clone(), ..right[0].clone() };
     for wrong in [wrong_kind, wrong_place, wrong_partner] {
         assert!(compare(&program, &verdicts, &|_| vec![wrong.clone()]).is_some());
     }

@@ -2,10 +2,10 @@
 
 use lavascope_abi::{Format, ImageAspectFlags};
 use lavascope_sync_ir::{
-    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Batch, Binding, Command, CommandBuffer,
-    CommandBufferId, Components, Dependency, Image, ImageRegion, LoadOp, MemoryId, Program, QueueId, RasterOrder,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, SubmitBatch, MemoryBinding, Command, CommandBuffer,
+    CommandBufferId, Components, Dependency, ImageDesc, ImageRegion, LoadOp, MemoryId, Program, QueueId, RasterOrder,
     Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, Resource, ResourceId, ResourceKind,
-    Scope, Step, StoreOp, Subpass, SubpassDependency, Tiling, What,
+    SyncScope, HostStep, StoreOp, Subpass, SubpassDependency, Tiling, DependencyTarget,
 };
 
 use super::notation::{accesses, parse, stages, summary, texels, world};
@@ -15,11 +15,11 @@ const AREA: Area = Area { offset: [0; 3], extent: [8, 1, 1] };
 const HALF: Area = Area { offset: [0; 3], extent: [4, 1, 1] };
 
 fn program(commands: Vec<Command>, passes: Vec<RenderPass>) -> Program {
-    let batch = Batch { command_buffers: vec![CommandBufferId(0)], ..Batch::default() };
+    let batch = SubmitBatch { command_buffers: vec![CommandBufferId(0)], ..SubmitBatch::default() };
     Program {
         render_passes: passes,
         command_buffers: vec![CommandBuffer { is_secondary: false, commands }],
-        steps: vec![Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None }],
+        steps: vec![HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence: None }],
         ..world()
     }
 }
@@ -47,8 +47,8 @@ fn dependency(src: Option<u32>, dst: Option<u32>, masks: [&str; 4]) -> SubpassDe
     SubpassDependency { src, dst, scope: scope(masks), view_offset: None }
 }
 
-fn scope([src, src_access, dst, dst_access]: [&str; 4]) -> Scope {
-    Scope {
+fn scope([src, src_access, dst, dst_access]: [&str; 4]) -> SyncScope {
+    SyncScope {
         src_stages: stages(src),
         src_access: accesses(src_access),
         dst_stages: stages(dst),
@@ -324,7 +324,7 @@ fn resolves() {
 /// Two resources in one memory: a buffer of 8 bytes, and something else at byte 4.
 fn shared(other: ResourceKind, text: &str) -> String {
     let mut program = program(commands(text), vec![]);
-    let binding = |offset, size| Some(Binding { memory: MemoryId(0), offset, size });
+    let binding = |offset, size| Some(MemoryBinding { memory: MemoryId(0), offset, size });
     program.resources[1].binding = binding(0, 8);
     program.resources[0] = Resource::new(other, binding(4, 8));
     both(&program)
@@ -332,7 +332,7 @@ fn shared(other: ResourceKind, text: &str) -> String {
 
 fn image(tiling: Tiling) -> ResourceKind {
     let format = Format::R8_UNORM;
-    ResourceKind::Image(Image { format, extent: [8, 1, 1], mips: 1, layers: 1, tiling, alias: false })
+    ResourceKind::Image(ImageDesc { format, extent: [8, 1, 1], mips: 1, layers: 1, tiling, alias: false })
 }
 
 #[test]
@@ -359,8 +359,8 @@ fn compatible_aliases_are_one_image() {
         let mut program = program(commands("TR.W [0,1)"), vec![]);
         let format = Format::R8_UNORM;
         let tiling = Tiling::Optimal;
-        let image = Image { format, extent: [8, 1, 1], mips: 1, layers: 1, tiling, alias: true };
-        let at = |offset| Some(Binding { memory: MemoryId(0), offset, size: 8 });
+        let image = ImageDesc { format, extent: [8, 1, 1], mips: 1, layers: 1, tiling, alias: true };
+        let at = |offset| Some(MemoryBinding { memory: MemoryId(0), offset, size: 8 });
         program.resources[0] = Resource::new(ResourceKind::Image(image.clone()), at(0));
         program.resources.push(Resource::new(ResourceKind::Image(image), at(offset)));
         let read = |from, to| {
@@ -382,7 +382,7 @@ fn compatible_aliases_are_one_image() {
 #[test]
 fn parts_of_images() {
     let format = Format::R8G8_UNORM;
-    let kind = Image { format, extent: [4, 4, 1], mips: 2, layers: 2, tiling: Tiling::Optimal, alias: false };
+    let kind = ImageDesc { format, extent: [4, 4, 1], mips: 2, layers: 2, tiling: Tiling::Optimal, alias: false };
     let pair = |one: ImageRegion, other: ImageRegion| {
         let access = |region: ImageRegion| {
             let (stage, access) = (stages("TR"), accesses("W"));
@@ -414,9 +414,9 @@ fn parts_of_images() {
 #[test]
 fn barriers_on_parts_of_images_transition_parts() {
     let transition = |region: ImageRegion| {
-        let what = What::Transition { resource: ResourceId(0), region: Region::Image(region) };
-        let dependency = Dependency { scope: Scope::default(), what };
-        Command::Barrier(Barrier::Two { dependencies: vec![dependency] })
+        let what = DependencyTarget::Transition { resource: ResourceId(0), region: Region::Image(region) };
+        let dependency = Dependency { scope: SyncScope::default(), target: what };
+        Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] })
     };
     let mut all = commands("TR.W [0,8)");
     all.push(transition(ImageRegion { layers: 1..2, area: None, ..texels(0, 8) }));

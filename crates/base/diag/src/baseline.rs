@@ -10,15 +10,15 @@
 //!   object: VkBuffer "vertices"
 //! ```
 //!
-//! A code, and indented under it the lines of its [`Identity`]. `#` begins a comment line; those directly in front of a
+//! A code, and indented under it the lines of its [`DiagnosticIdentity`]. `#` begins a comment line; those directly in front of a
 //! finding belong to it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::Identity;
+use crate::DiagnosticIdentity;
 
-const WORD: &str = "lavascope-baseline";
+const MAGIC: &str = "lavascope-baseline";
 const VERSION: u32 = 1;
 const PREFACE: &str = "
 # Findings that are known: they are counted, and do not change the exit code.
@@ -28,7 +28,7 @@ const PREFACE: &str = "
 /// The findings that are known, each with the comments in front of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    known: BTreeMap<Identity, Vec<String>>,
+    known: BTreeMap<DiagnosticIdentity, Vec<String>>,
 }
 
 /// Why a text is no baseline.
@@ -43,52 +43,52 @@ impl Baseline {
     pub fn parse(text: &str) -> Result<Baseline, BaselineError> {
         let mut lines = text.lines().enumerate().map(|(at, it)| (at + 1, it.trim_end()));
         check_header(lines.next().map_or("", |it| it.1))?;
-        let mut reader = Reader::default();
+        let mut reader = BaselineReader::default();
         for (number, line) in lines {
-            reader.take(number, line)?;
+            reader.read_line(number, line)?;
         }
         reader.end()?;
         Ok(reader.baseline)
     }
 
-    pub fn has(&self, it: &Identity) -> bool {
+    pub fn contains(&self, it: &DiagnosticIdentity) -> bool {
         self.known.contains_key(it)
     }
 
     /// What is known and not among those that were found.
-    pub fn gone<'a>(&'a self, found: &[Identity]) -> Vec<&'a Identity> {
+    pub fn not_found_in<'a>(&'a self, found: &[DiagnosticIdentity]) -> Vec<&'a DiagnosticIdentity> {
         self.known.keys().filter(|it| !found.contains(it)).collect()
     }
 
     /// Those that were found, with the comments that they had.
-    pub fn updated(&self, found: &[Identity]) -> Baseline {
-        let comments = |it: &Identity| self.known.get(it).cloned().unwrap_or_default();
+    pub fn updated(&self, found: &[DiagnosticIdentity]) -> Baseline {
+        let comments = |it: &DiagnosticIdentity| self.known.get(it).cloned().unwrap_or_default();
         Baseline { known: found.iter().map(|it| (it.clone(), comments(it))).collect() }
     }
 }
 
 fn check_header(line: &str) -> Result<(), BaselineError> {
     let message = match line.split_once(' ') {
-        Some((WORD, version)) if version.parse() == Ok(VERSION) => return Ok(()),
-        Some((WORD, version)) => format!("version {version} of baselines is not known here; this is version {VERSION}"),
-        _ => format!("not a baseline: it would begin with `{WORD} {VERSION}`"),
+        Some((MAGIC, version)) if version.parse() == Ok(VERSION) => return Ok(()),
+        Some((MAGIC, version)) => format!("version {version} of baselines is not known here; this is version {VERSION}"),
+        _ => format!("not a baseline: it would begin with `{MAGIC} {VERSION}`"),
     };
     Err(BaselineError { line: 1, message })
 }
 
 /// What was read so far.
 #[derive(Default)]
-struct Reader {
+struct BaselineReader {
     baseline: Baseline,
     /// With the line of its code.
-    current: Option<(usize, Identity, Vec<String>)>,
+    current: Option<(usize, DiagnosticIdentity, Vec<String>)>,
     comments: Vec<String>,
     /// Where each finding is.
-    lines: BTreeMap<Identity, usize>,
+    lines: BTreeMap<DiagnosticIdentity, usize>,
 }
 
-impl Reader {
-    fn take(&mut self, number: usize, line: &str) -> Result<(), BaselineError> {
+impl BaselineReader {
+    fn read_line(&mut self, number: usize, line: &str) -> Result<(), BaselineError> {
         let error = |message| Err(BaselineError { line: number, message });
         let content = line.trim_start();
         if content.is_empty() {
@@ -114,7 +114,7 @@ impl Reader {
             if !is_code {
                 return error(format!("`{content}` is no code of a finding, no comment and not indented"));
             }
-            let identity = Identity { code: content.to_owned(), lines: Vec::new() };
+            let identity = DiagnosticIdentity { code: content.to_owned(), lines: Vec::new() };
             self.current = Some((number, identity, std::mem::take(&mut self.comments)));
         }
         Ok(())
@@ -136,7 +136,7 @@ impl Reader {
 
 impl fmt::Display for Baseline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{WORD} {VERSION}\n{PREFACE}")?;
+        write!(f, "{MAGIC} {VERSION}\n{PREFACE}")?;
         for (identity, comments) in &self.known {
             writeln!(f)?;
             comments.iter().try_for_each(|it| writeln!(f, "{it}"))?;
@@ -159,11 +159,11 @@ impl std::error::Error for BaselineError {}
 mod tests {
     use super::*;
 
-    fn identity(code: &str, lines: &[&str]) -> Identity {
-        Identity { code: code.to_owned(), lines: lines.iter().map(|it| (*it).to_owned()).collect() }
+    fn identity(code: &str, lines: &[&str]) -> DiagnosticIdentity {
+        DiagnosticIdentity { code: code.to_owned(), lines: lines.iter().map(|it| (*it).to_owned()).collect() }
     }
 
-    fn two() -> [Identity; 2] {
+    fn two() -> [DiagnosticIdentity; 2] {
         [identity("B", &["access: vkCmdDraw", "object: VkBuffer \"a # b\""]), identity("A", &["access: vkCmdDispatch"])]
     }
 
@@ -175,9 +175,9 @@ mod tests {
             text.ends_with("\nA\n  access: vkCmdDispatch\n\nB\n  access: vkCmdDraw\n  object: VkBuffer \"a # b\"\n")
         );
         assert_eq!(Baseline::parse(&text), Ok(baseline.clone()));
-        assert!(baseline.has(&two()[0]) && !baseline.has(&identity("A", &["access: vkCmdDraw"])));
+        assert!(baseline.contains(&two()[0]) && !baseline.contains(&identity("A", &["access: vkCmdDraw"])));
         let [one, other] = two();
-        assert_eq!(baseline.gone(&[one]), [&other]);
+        assert_eq!(baseline.not_found_in(&[one]), [&other]);
         let empty = Baseline::default();
         assert_eq!(Baseline::parse(&empty.to_string()), Ok(empty));
     }

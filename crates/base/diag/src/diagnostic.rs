@@ -33,7 +33,7 @@ pub enum Severity {
 
 /// Where something happened, in words: `vkCmdCopyBuffer (command 3 of buffer 0, …)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct DiagnosticLocation {
     /// What it is to the diagnostic: `access`, `prior access`.
     pub role: &'static str,
     pub text: String,
@@ -42,19 +42,19 @@ pub struct Place {
     /// The functions that lead to it, the outermost first: `vkCmdExecuteCommands`, `vkCmdDraw`. Empty where there are
     /// none.
     pub path: Vec<String>,
-    pub labels: Labels,
+    pub labels: DebugLabels,
 }
 
 /// The debug labels around something, the outermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels {
+pub struct DebugLabels {
     /// Of the queue.
     pub queue: Vec<String>,
     /// Of the command buffer.
     pub commands: Vec<String>,
 }
 
-impl Labels {
+impl DebugLabels {
     /// As a path, `Frame::Shadows`; none without labels.
     pub fn path(&self) -> Option<String> {
         let all: Vec<&str> = self.queue.iter().chain(&self.commands).map(String::as_str).collect();
@@ -62,16 +62,16 @@ impl Labels {
     }
 }
 
-impl Place {
+impl DiagnosticLocation {
     /// One of which nothing more is known.
-    pub fn new(role: &'static str, text: String, cause: String) -> Place {
-        Place { role, text, cause, path: Vec::new(), labels: Labels::default() }
+    pub fn new(role: &'static str, text: String, cause: String) -> DiagnosticLocation {
+        DiagnosticLocation { role, text, cause, path: Vec::new(), labels: DebugLabels::default() }
     }
 }
 
 /// An object of the application that a diagnostic is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Object {
+pub struct DiagnosticObject {
     /// `VkBuffer`.
     pub kind: &'static str,
     pub id: u64,
@@ -81,9 +81,9 @@ pub struct Object {
     pub description: Option<String>,
 }
 
-impl Object {
-    pub fn new(kind: &'static str, id: u64, name: Option<String>) -> Object {
-        Object { kind, id, name, description: None }
+impl DiagnosticObject {
+    pub fn new(kind: &'static str, id: u64, name: Option<String>) -> DiagnosticObject {
+        DiagnosticObject { kind, id, name, description: None }
     }
 }
 
@@ -97,7 +97,7 @@ pub struct CallStack {
 
 /// A property that tools read: `key = value`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fact {
+pub struct Property {
     pub key: &'static str,
     pub value: String,
 }
@@ -120,9 +120,9 @@ pub struct Diagnostic {
     /// One line, or a few: what is wrong.
     pub message: String,
     /// The later one first.
-    pub places: Vec<Place>,
-    pub objects: Vec<Object>,
-    pub facts: Vec<Fact>,
+    pub locations: Vec<DiagnosticLocation>,
+    pub objects: Vec<DiagnosticObject>,
+    pub properties: Vec<Property>,
     /// Line by line, how it came about.
     pub explanation: Vec<String>,
     /// Of the accesses, and of what lies between them.
@@ -143,9 +143,9 @@ impl Diagnostic {
             severity,
             function: String::new(),
             message,
-            places: Vec::new(),
+            locations: Vec::new(),
             objects: Vec::new(),
-            facts: Vec::new(),
+            properties: Vec::new(),
             explanation: Vec::new(),
             stacks: Vec::new(),
             fixes: Vec::new(),
@@ -154,8 +154,8 @@ impl Diagnostic {
         }
     }
 
-    pub fn fact(&self, key: &str) -> Option<&str> {
-        self.facts.iter().find(|it| it.key == key).map(|it| it.value.as_str())
+    pub fn property(&self, key: &str) -> Option<&str> {
+        self.properties.iter().find(|it| it.key == key).map(|it| it.value.as_str())
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::{Code, Diagnostic, Object};
+use crate::{Code, Diagnostic, DiagnosticObject};
 
 /// One diagnostic for each cause, in the order in which they first appear; the first of a cause stands for all, and
 /// counts them. None is left out.
-pub fn group(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub fn group_by_cause(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut groups: Vec<Diagnostic> = Vec::new();
-    let mut known: HashMap<Cause, usize> = HashMap::new();
+    let mut known: HashMap<DiagnosticCause, usize> = HashMap::new();
     for it in found {
         match known.get(&cause(&it)) {
             Some(index) => groups[*index].count += it.count,
@@ -21,22 +21,22 @@ pub fn group(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     groups
 }
 
-type Cause = (Code, Vec<(&'static str, String)>, Vec<Object>);
+type DiagnosticCause = (Code, Vec<(&'static str, String)>, Vec<DiagnosticObject>);
 
 /// The same code, the same recorded commands, the same objects.
-fn cause(it: &Diagnostic) -> Cause {
-    let places = it.places.iter().map(|it| (it.role, it.cause.clone())).collect();
+fn cause(it: &Diagnostic) -> DiagnosticCause {
+    let places = it.locations.iter().map(|it| (it.role, it.cause.clone())).collect();
     (it.code.clone(), places, it.objects.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Place, Severity};
+    use crate::{DiagnosticLocation, Severity};
 
     fn diagnostic(code: &'static str, cause: &str, text: &str) -> Diagnostic {
-        let places = vec![Place::new("access", text.to_owned(), cause.to_owned())];
-        Diagnostic { places, ..Diagnostic::new(code, Severity::Error, text.to_owned()) }
+        let places = vec![DiagnosticLocation::new("access", text.to_owned(), cause.to_owned())];
+        Diagnostic { locations: places, ..Diagnostic::new(code, Severity::Error, text.to_owned()) }
     }
 
     #[test]
@@ -47,9 +47,9 @@ mod tests {
             diagnostic("A", "buffer 0 command 1", "second submission"),
             diagnostic("A", "buffer 0 command 2", "other command"),
         ];
-        let groups = group(found);
+        let groups = group_by_cause(found);
         let seen: Vec<(&str, u64)> = groups.iter().map(|it| (it.message.as_str(), it.count)).collect();
         assert_eq!(seen, [("first submission", 2), ("other code", 1), ("other command", 1)]);
-        assert_eq!(group(groups).iter().map(|it| it.count).sum::<u64>(), 4);
+        assert_eq!(group_by_cause(groups).iter().map(|it| it.count).sum::<u64>(), 4);
     }
 }

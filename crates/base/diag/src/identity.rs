@@ -9,18 +9,18 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::Diagnostic;
 
-/// See [`Identity::of`].
+/// See [`DiagnosticIdentity::of`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Identity {
+pub struct DiagnosticIdentity {
     pub code: String,
     /// One for each place and object, to be read by people: `access: vkCmdDraw in "Frame::Shadows"`.
     pub lines: Vec<String>,
 }
 
-impl Identity {
-    pub fn of(it: &Diagnostic) -> Identity {
+impl DiagnosticIdentity {
+    pub fn of(it: &Diagnostic) -> DiagnosticIdentity {
         let mut lines = Vec::new();
-        for place in &it.places {
+        for place in &it.locations {
             // Without functions there is only where it is written, as in scenarios.
             let mut text = if place.path.is_empty() { place.cause.clone() } else { place.path.join(" > ") };
             if let Some(labels) = place.labels.path() {
@@ -35,7 +35,7 @@ impl Identity {
             };
             lines.push(format!("object: {}", one_line(&text)));
         }
-        Identity { code: it.code.to_string(), lines }
+        DiagnosticIdentity { code: it.code.to_string(), lines }
     }
 
     /// A number for programs that compare.
@@ -52,26 +52,26 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Labels, Object, Place, Severity};
+    use crate::{DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
 
     fn diagnostic(id: u64) -> Diagnostic {
-        let place = Place {
+        let place = DiagnosticLocation {
             path: vec!["vkCmdExecuteCommands".into(), "vkCmdDraw".into()],
-            labels: Labels { queue: vec!["Frame".into()], commands: vec!["Shadows".into()] },
-            ..Place::new("access", format!("command 3 of VkCommandBuffer#{id}"), format!("of VkCommandBuffer#{id}"))
+            labels: DebugLabels { queue: vec!["Frame".into()], commands: vec!["Shadows".into()] },
+            ..DiagnosticLocation::new("access", format!("command 3 of VkCommandBuffer#{id}"), format!("of VkCommandBuffer#{id}"))
         };
-        let unnamed = Object { description: Some("1024 bytes".into()), ..Object::new("VkBuffer", id, None) };
-        let objects = vec![unnamed, Object::new("VkImage", id + 1, Some("sky\n\"day\"".into())), {
+        let unnamed = DiagnosticObject { description: Some("1024 bytes".into()), ..DiagnosticObject::new("VkBuffer", id, None) };
+        let objects = vec![unnamed, DiagnosticObject::new("VkImage", id + 1, Some("sky\n\"day\"".into())), {
             // Nothing is known of it that would be the same the next time.
-            Object::new("VkQueue", id, None)
+            DiagnosticObject::new("VkQueue", id, None)
         }];
         let text = format!("it is VkBuffer#{id}");
-        Diagnostic { places: vec![place], objects, ..Diagnostic::new("CODE", Severity::Error, text) }
+        Diagnostic { locations: vec![place], objects, ..Diagnostic::new("CODE", Severity::Error, text) }
     }
 
     #[test]
     fn numbers_of_objects_do_not_count() {
-        let (one, other) = (Identity::of(&diagnostic(1)), Identity::of(&diagnostic(77)));
+        let (one, other) = (DiagnosticIdentity::of(&diagnostic(1)), DiagnosticIdentity::of(&diagnostic(77)));
         assert_eq!(one, other);
         assert_eq!(one.fingerprint(), other.fingerprint());
         assert_eq!(
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn what_counts_makes_another() {
         let own = diagnostic(1);
-        let is_other = |it: Diagnostic| Identity::of(&it).fingerprint() != Identity::of(&own).fingerprint();
+        let is_other = |it: Diagnostic| DiagnosticIdentity::of(&it).fingerprint() != DiagnosticIdentity::of(&own).fingerprint();
         let mut code = own.clone();
         code.code = crate::Code("OTHER".into());
         let mut label = own.clone();
-        label.places[0].labels.commands = vec!["Sky".into()];
+        label.locations[0].labels.commands = vec!["Sky".into()];
         let mut function = own.clone();
-        function.places[0].path[1] = "vkCmdDispatch".into();
+        function.locations[0].path[1] = "vkCmdDispatch".into();
         let mut name = own.clone();
         name.objects[1].name = Some("sea".into());
         let mut size = own.clone();

@@ -12,27 +12,27 @@ use crate::Diagnostic;
 
 /// One rule.
 #[derive(Clone, Debug)]
-pub struct Ignore {
-    what: What,
+pub struct IgnoreRule {
+    target: IgnoreTarget,
     regex: Regex,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum IgnoreTarget {
     Code,
     Label,
     Object,
 }
 
-const WORDS: [(&str, What); 3] = [("code=", What::Code), ("label=", What::Label), ("object=", What::Object)];
+const PREFIXES: [(&str, IgnoreTarget); 3] = [("code=", IgnoreTarget::Code), ("label=", IgnoreTarget::Label), ("object=", IgnoreTarget::Object)];
 
 /// Expressions larger than this are not compiled.
 const SIZE_MAX: usize = 1 << 20;
 
-impl Ignore {
+impl IgnoreRule {
     /// Says what is wrong with a text that is no rule.
-    pub fn parse(text: &str) -> Result<Ignore, String> {
-        let found = WORDS.iter().find_map(|(word, what)| Some((*what, text.strip_prefix(word)?)));
+    pub fn parse(text: &str) -> Result<IgnoreRule, String> {
+        let found = PREFIXES.iter().find_map(|(word, what)| Some((*what, text.strip_prefix(word)?)));
         let Some((what, regex)) = found else {
             return Err(format!("`{text}` must begin with code=, label= or object="));
         };
@@ -40,7 +40,7 @@ impl Ignore {
             return Err(format!("`{text}` has no expression, and would fit everything"));
         }
         match regex::RegexBuilder::new(regex).size_limit(SIZE_MAX).build() {
-            Ok(regex) => Ok(Ignore { what, regex }),
+            Ok(regex) => Ok(IgnoreRule { target: what, regex }),
             Err(regex::Error::CompiledTooBig(_)) => Err(format!("`{text}` is too large an expression")),
             // The last line says it, those before show where.
             Err(error) => {
@@ -57,7 +57,7 @@ impl Ignore {
         let mut rest = text;
         while !rest.is_empty() {
             let ends = rest.match_indices(',').map(|it| it.0);
-            let is_end = |at: &usize| WORDS.iter().any(|it| rest[at + 1..].trim_start().starts_with(it.0));
+            let is_end = |at: &usize| PREFIXES.iter().any(|it| rest[at + 1..].trim_start().starts_with(it.0));
             let end = ends.into_iter().find(is_end).unwrap_or(rest.len());
             rules.push(rest[..end].trim());
             rest = rest.get(end + 1..).unwrap_or("");
@@ -66,11 +66,11 @@ impl Ignore {
         rules
     }
 
-    pub fn fits(&self, it: &Diagnostic) -> bool {
-        match self.what {
-            What::Code => self.regex.is_match(&it.code.0),
-            What::Label => it.places.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it)),
-            What::Object => it.objects.iter().any(|it| match (&it.name, &it.description) {
+    pub fn matches(&self, it: &Diagnostic) -> bool {
+        match self.target {
+            IgnoreTarget::Code => self.regex.is_match(&it.code.0),
+            IgnoreTarget::Label => it.locations.iter().filter_map(|it| it.labels.path()).any(|it| self.regex.is_match(&it)),
+            IgnoreTarget::Object => it.objects.iter().any(|it| match (&it.name, &it.description) {
                 (Some(name), _) => self.regex.is_match(name),
                 (None, Some(description)) => self.regex.is_match(&format!("{}, {description}", it.kind)),
                 (None, None) => false,
@@ -80,9 +80,9 @@ impl Ignore {
 }
 
 /// The text that it came from.
-impl fmt::Display for Ignore {
+impl fmt::Display for IgnoreRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = WORDS.iter().find(|it| it.1 == self.what).map_or("", |it| it.0);
+        let word = PREFIXES.iter().find(|it| it.1 == self.target).map_or("", |it| it.0);
         write!(f, "{word}{}", self.regex)
     }
 }
@@ -90,21 +90,21 @@ impl fmt::Display for Ignore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Labels, Object, Place, Severity};
+    use crate::{DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
 
     fn diagnostic() -> Diagnostic {
-        let labels = Labels { queue: Vec::new(), commands: vec!["Frame".into(), "Shadows".into()] };
-        let prior = Place { labels, ..Place::new("prior access", String::new(), String::new()) };
-        let places = vec![Place::new("access", String::new(), String::new()), prior];
-        let unnamed = Object { description: Some("1024 bytes".into()), ..Object::new("VkBuffer", 3, None) };
-        let objects = vec![unnamed, Object::new("VkQueue", 0, Some("graphics".into()))];
+        let labels = DebugLabels { queue: Vec::new(), commands: vec!["Frame".into(), "Shadows".into()] };
+        let prior = DiagnosticLocation { labels, ..DiagnosticLocation::new("prior access", String::new(), String::new()) };
+        let places = vec![DiagnosticLocation::new("access", String::new(), String::new()), prior];
+        let unnamed = DiagnosticObject { description: Some("1024 bytes".into()), ..DiagnosticObject::new("VkBuffer", 3, None) };
+        let objects = vec![unnamed, DiagnosticObject::new("VkQueue", 0, Some("graphics".into()))];
         let code = "SYNC-HAZARD-READ-AFTER-WRITE";
-        Diagnostic { places, objects, ..Diagnostic::new(code, Severity::Error, String::new()) }
+        Diagnostic { locations: places, objects, ..Diagnostic::new(code, Severity::Error, String::new()) }
     }
 
     #[test]
     fn rules_fit_what_they_are_about() {
-        let fits = |rule: &str| Ignore::parse(rule).expect(rule).fits(&diagnostic());
+        let fits = |rule: &str| IgnoreRule::parse(rule).expect(rule).matches(&diagnostic());
         for rule in ["code=READ-AFTER", "code=^SYNC-", "label=^Frame::", "label=Shadows$", "object=^VkBuffer, 1024"] {
             assert!(fits(rule), "{rule}");
         }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_no_rule_is_said() {
-        let why = |rule: &str| Ignore::parse(rule).expect_err(rule);
+        let why = |rule: &str| IgnoreRule::parse(rule).expect_err(rule);
         assert_eq!(why("vertices"), "`vertices` must begin with code=, label= or object=");
         assert_eq!(why("object="), "`object=` has no expression, and would fit everything");
         assert_eq!(why("object=(a"), "`object=(a` is no regular expression: unclosed group");
@@ -125,12 +125,12 @@ mod tests {
 
     #[test]
     fn a_comma_ends_a_rule_where_another_begins() {
-        assert_eq!(Ignore::split("object=a{1,3}, label=b,c,code=d"), ["object=a{1,3}", "label=b,c", "code=d"]);
-        assert_eq!(Ignore::split(" object=a "), ["object=a"]);
-        assert_eq!(Ignore::split("wrong,object=a"), ["wrong", "object=a"]);
-        assert_eq!((Ignore::split(" ").len(), Ignore::split(" , ")), (0, vec![","]));
+        assert_eq!(IgnoreRule::split("object=a{1,3}, label=b,c,code=d"), ["object=a{1,3}", "label=b,c", "code=d"]);
+        assert_eq!(IgnoreRule::split(" object=a "), ["object=a"]);
+        assert_eq!(IgnoreRule::split("wrong,object=a"), ["wrong", "object=a"]);
+        assert_eq!((IgnoreRule::split(" ").len(), IgnoreRule::split(" , ")), (0, vec![","]));
         for rule in ["object=a{1,3}", "label=b,c"] {
-            assert_eq!(Ignore::parse(rule).expect(rule).to_string(), rule);
+            assert_eq!(IgnoreRule::parse(rule).expect(rule).to_string(), rule);
         }
     }
 }

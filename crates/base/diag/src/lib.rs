@@ -2,7 +2,7 @@
 //!
 //! A diagnostic is data: whoever finds something fills it in, whoever shows it decides how. [`group`] joins those with
 //! the same cause and counts them, [`render_text`] is the form that is printed where nothing else is asked for.
-//! [`Identity`] is what stays the same from run to run, a [`Baseline`] a list of those that are known, and [`Ignore`] a
+//! [`DiagnosticIdentity`] is what stays the same from run to run, a [`Baseline`] a list of those that are known, and [`IgnoreRule`] a
 //! rule for those that nobody wants to hear of.
 //!
 //! Absent on purpose: Vulkan, and every other rendering (see `report`).
@@ -17,8 +17,8 @@ mod ignore;
 mod text;
 
 pub use baseline::{Baseline, BaselineError};
-pub use diagnostic::{CallStack, Code, Diagnostic, Fact, Fix, Labels, Object, Place, Severity};
-pub use group::group;
-pub use identity::Identity;
-pub use ignore::Ignore;
+pub use diagnostic::{CallStack, Code, Diagnostic, Property, Fix, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
+pub use group::group_by_cause;
+pub use identity::DiagnosticIdentity;
+pub use ignore::IgnoreRule;
 pub use text::render_text;

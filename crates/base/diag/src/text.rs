@@ -15,7 +15,7 @@ pub fn render_text(it: &Diagnostic) -> String {
     if it.count > 1 {
         line(format_args!("Found {} times; this is the first.", it.count));
     }
-    for place in &it.places {
+    for place in &it.locations {
         line(format_args!("  {}: {}", place.role, place.text));
     }
     it.explanation.iter().for_each(|it| line(format_args!("  {it}")));
@@ -31,9 +31,9 @@ pub fn render_text(it: &Diagnostic) -> String {
     if let Some(why) = &it.no_fix {
         line(format_args!("No fix: {why}"));
     }
-    if !it.facts.is_empty() {
+    if !it.properties.is_empty() {
         line(format_args!("[Extra properties]"));
-        it.facts.iter().for_each(|it| line(format_args!("{} = {}", it.key, it.value)));
+        it.properties.iter().for_each(|it| line(format_args!("{} = {}", it.key, it.value)));
     }
     text
 }
@@ -50,13 +50,13 @@ fn severity(it: Severity) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fact, Fix, Place};
+    use crate::{Property, Fix, DiagnosticLocation};
 
     #[test]
     fn everything_is_in_the_text_in_order() {
         let it = Diagnostic {
-            places: vec![Place::new("access", "here".to_owned(), String::new())],
-            facts: vec![Fact { key: "hazard_type", value: "WRITE_AFTER_READ".to_owned() }],
+            locations: vec![DiagnosticLocation::new("access", "here".to_owned(), String::new())],
+            properties: vec![Property { key: "hazard_type", value: "WRITE_AFTER_READ".to_owned() }],
             explanation: vec!["because".to_owned()],
             fixes: vec![Fix { text: "do this".to_owned(), is_verified: true }],
             count: 3,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
-use lavascope_scenario::Names;
+use lavascope_scenario::DeclaredNames;
 use lavascope_sync_ir::{Program, QueueId, ResourceId};
 
 use crate::calls::{DeviceCalls, call, check, out, text};
@@ -18,7 +18,7 @@ use crate::resources::Made;
 #[derive(Clone, Copy)]
 pub struct Script<'a> {
     pub program: &'a Program,
-    pub names: &'a Names,
+    pub names: &'a DeclaredNames,
     /// Stands before every name, so that those of several performances differ.
     pub title: &'a str,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lavascope_abi::*;
-use lavascope_validate::Feedback;
+use lavascope_validate::CommandBufferFeedback;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
@@ -63,7 +63,7 @@ impl DeviceData {
     }
 
     /// Tells the validator what shaders touched.
-    pub(crate) fn feedback(&self, all: Vec<Feedback>) {
+    pub(crate) fn feedback(&self, all: Vec<CommandBufferFeedback>) {
         if let Some(inbox) = &self.inbox {
             inbox.feedback(all, &self.names);
         }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi::*;
-use lavascope_diag::{Diagnostic, Ignore};
+use lavascope_diag::{Diagnostic, IgnoreRule};
 use lavascope_settings::{DebugAction, MessageId, Output, ReportFlag, Settings, Severity};
 use xxhash_rust::xxh32::xxh32;
 
@@ -143,7 +143,7 @@ pub(crate) fn mark_own_thread() {
 #[derive(Default)]
 struct Rules {
     filter: Vec<MessageId>,
-    ignore: Vec<Ignore>,
+    ignore: Vec<IgnoreRule>,
     /// The same message is sent at most so often.
     limit: Option<u64>,
     logs: Vec<ReportFlag>,
@@ -158,7 +158,7 @@ impl Messages {
         let rules = Rules {
             filter: settings.message_id_filter.clone(),
             // They were read once already.
-            ignore: settings.ignore.iter().filter_map(|it| Ignore::parse(it).ok()).collect(),
+            ignore: settings.ignore.iter().filter_map(|it| IgnoreRule::parse(it).ok()).collect(),
             limit: settings.enable_message_limit.then_some(settings.duplicate_message_limit).filter(|it| *it > 0),
             logs: settings.report_flags.clone(),
             actions: settings.debug_action.clone(),
@@ -268,7 +268,7 @@ impl Messages {
         if self.rules.is_filtered(&name) {
             return Some(format!("message_id_filter={}", it.code));
         }
-        self.rules.ignore.iter().find(|rule| rule.fits(it)).map(Ignore::to_string)
+        self.rules.ignore.iter().find(|rule| rule.matches(it)).map(IgnoreRule::to_string)
     }
 
     /// Whether messages end with their facts.

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use lavascope_abi::{HandleType, ObjectId, ObjectType};
-use lavascope_diag::{CallStack, Diagnostic, Identity, Labels, render_text};
+use lavascope_diag::{CallStack, Diagnostic, DiagnosticIdentity, DebugLabels, render_text};
 use lavascope_settings::Severity;
 use serde_json::{Value, json};
 
@@ -27,9 +27,9 @@ pub(crate) struct Told {
 impl Told {
     /// The words of a finding, as an instance wants them.
     pub(crate) fn new(it: &Diagnostic, messages: &Messages, wanted: Wanted) -> Told {
-        let facts = if messages.has_facts() { it.facts.clone() } else { Vec::new() };
-        let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
-        let labels = it.places.first().map_or_else(Labels::default, |it| it.labels.clone());
+        let facts = if messages.has_facts() { it.properties.clone() } else { Vec::new() };
+        let text = render_text(&Diagnostic { count: 1, properties: facts, ..it.clone() });
+        let labels = it.locations.first().map_or_else(DebugLabels::default, |it| it.labels.clone());
         let list = |all: Vec<String>| all.into_iter().filter_map(|it| CString::new(it).ok()).collect();
         Told {
             severity: wanted.severity(it),
@@ -72,10 +72,10 @@ impl Told {
 
     /// The finding as the report has it.
     pub(crate) fn line(&self, it: &Diagnostic, count: u64) -> Value {
-        let text = render_text(&Diagnostic { count: 1, facts: Vec::new(), ..it.clone() });
-        let identity = Identity::of(it);
+        let text = render_text(&Diagnostic { count: 1, properties: Vec::new(), ..it.clone() });
+        let identity = DiagnosticIdentity::of(it);
         let places = it
-            .places
+            .locations
             .iter()
             .map(|it| json!({ "role": it.role, "text": it.text, "path": it.path, "labels": it.labels.path() }));
         let objects = it
@@ -100,7 +100,7 @@ impl Told {
                 "message": it.message,
                 "places": places.collect::<Value>(),
                 "objects": objects.collect::<Value>(),
-                "facts": it.facts.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
+                "facts": it.properties.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
                 "explanation": it.explanation,
                 "fixes": it.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect::<Value>(),
                 "no_fix": it.no_fix,
@@ -132,7 +132,7 @@ fn stack(it: &CallStack) -> Value {
     json!({ "role": it.role, "frames": frames.collect::<Value>() })
 }
 
-fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
+fn object_of(it: &lavascope_diag::DiagnosticObject) -> Option<ObjectId> {
     let ty = [HandleType::Buffer, HandleType::Image, HandleType::Event, HandleType::CommandBuffer, HandleType::Queue];
     ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
 }

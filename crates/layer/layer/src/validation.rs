@@ -15,7 +15,7 @@ use lavascope_diag::Diagnostic;
 use lavascope_record::record::HEADER_SIZE;
 use lavascope_record::{RecordPhase, Record, HostWrite, from_trusted};
 use lavascope_settings::{Settings, Severity, SyncMode};
-use lavascope_validate::{Feedback, Finding, Validator};
+use lavascope_validate::{CommandBufferFeedback, ValidatorFinding, Validator};
 use serde_json::{Value, json};
 
 use crate::backtrace;
@@ -72,7 +72,7 @@ impl Wanted {
         }
     }
 
-    fn want(self, finding: Finding, diagnostic: &Diagnostic) -> bool {
+    fn want(self, finding: ValidatorFinding, diagnostic: &Diagnostic) -> bool {
         let is_likely = self.possible || self.severity(diagnostic) != Severity::Note;
         is_likely && (self.submit_time || finding.is_recorded)
     }
@@ -143,7 +143,7 @@ impl Inbox {
     }
 
     /// What shaders touched, once all is looked at that was recorded. Messengers are told on the thread that asks.
-    pub(crate) fn feedback(&self, all: Vec<Feedback>, names: &Names) {
+    pub(crate) fn feedback(&self, all: Vec<CommandBufferFeedback>, names: &Names) {
         let found = self.ask(|it| {
             it.validator.feedback(self.device, all);
             if it.validator.has_found() { it.tell_all() } else { None }
@@ -268,19 +268,19 @@ impl Validation {
     /// One more instance is validated.
     pub(crate) fn add_wanted(&mut self, settings: &Settings) {
         if settings.sync_submit_time {
-            self.validator.want_submissions();
+            self.validator.check_submissions();
         }
         // A capture may end, and then nobody tells what the host writes.
         if settings.capture.is_some() {
             self.hears_host = Hears::Never;
-            self.validator.hear_no_host_writes();
+            self.validator.stop_host_writes();
         } else if self.hears_host == Hears::NotYet {
             self.hears_host = Hears::Now;
-            self.validator.hear_some_host_writes();
+            self.validator.expect_some_host_writes();
         }
         // Where shaders keep what they touch, what is only possible may turn out to be certain.
         if settings.possible || settings.sync_shader_heuristic || settings.gpu {
-            self.validator.want_possible();
+            self.validator.report_possible();
         }
     }
 
@@ -293,7 +293,7 @@ impl Validation {
             return None;
         };
         if record.phase() == RecordPhase::Enter {
-            self.validator.at_stack(backtrace::take(thread, record.call_number()));
+            self.validator.set_call_stack(backtrace::take(thread, record.call_number()));
         }
         self.validator.record(thread, record);
         let now = if self.validator.has_found() { self.tell_all() } else { None };
@@ -305,13 +305,13 @@ impl Validation {
 
     /// The application did not let the last call of a thread reach the driver.
     pub(crate) fn take_back(&mut self, thread: u32, record: Record<'_>) {
-        self.validator.take_back(thread, record);
+        self.validator.undo_call(thread, record);
     }
 
     #[cold]
     fn tell_all(&mut self) -> Option<Vec<Waiting>> {
         let mut now = Vec::new();
-        for finding in self.validator.take() {
+        for finding in self.validator.take_findings() {
             let Some(waiting) = self.tell(finding) else { continue };
             match self.mode {
                 SyncMode::Inline => now.push(waiting),
@@ -322,7 +322,7 @@ impl Validation {
     }
 
     /// Tells the report and the log. Gives what messengers are to be told.
-    fn tell(&mut self, finding: Finding) -> Option<Waiting> {
+    fn tell(&mut self, finding: ValidatorFinding) -> Option<Waiting> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
         let inbox = inbox_of(finding.device).filter(|it| it.wanted.want(finding, diagnostic))?;
         let (messages, told) = (&inbox.messages, &mut self.told);
@@ -369,7 +369,7 @@ impl Validation {
     /// The last word, for now: counts, what the messengers did not get, and what was not understood.
     pub(crate) fn end(&mut self) {
         self.validator.finish();
-        for finding in self.validator.take() {
+        for finding in self.validator.take_findings() {
             if let Some(it) = self.tell(finding) {
                 it.inbox.push(&it.told);
             }
@@ -380,8 +380,8 @@ impl Validation {
             let all = std::mem::take(&mut *lock(&inbox.pending));
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
         }
-        if self.validator.beyond() > 0 {
-            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
+        if self.validator.dropped_hazards() > 0 {
+            let text = format!("{} findings more that are not told one by one", self.validator.dropped_hazards());
             report::problem("warning", "validation", &text);
         }
         self.sum_up();
@@ -397,7 +397,7 @@ impl Validation {
         }
         let missing: Vec<Value> = self
             .validator
-            .missing()
+            .unsupported()
             .map(|(it, count)| json!({ "command": it.command.desc().name, "reason": it.reason, "count": count }))
             .collect();
         if !missing.is_empty() {

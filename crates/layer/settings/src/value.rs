@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use lavascope_collections::nearest;
-use lavascope_diag::Ignore;
+use lavascope_diag::IgnoreRule;
 use lavascope_platform::files::LIST_SEPARATOR;
 
 /// What a setting's value looks like.
@@ -100,7 +100,7 @@ impl Kind {
             Kind::Choices(words) => Value::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?),
             Kind::MessageIds => Value::MessageIds(split(text).map(message_id).collect::<Result<_, _>>()?),
             Kind::Texts => Value::Texts(parts(text, ',').map(str::to_owned).collect()),
-            Kind::Rules => Value::Texts(Ignore::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
+            Kind::Rules => Value::Texts(IgnoreRule::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
             Kind::Path | Kind::Output => self.path(OsStr::new(text)).ok_or_else(|| Refused::part(text))?,
             Kind::Frames => Value::Frames(frames(text)?),
             Kind::FrameLists => {
@@ -200,7 +200,7 @@ fn choice(text: &str, words: &'static [&'static str]) -> Result<&'static str, Re
 }
 
 fn rule(text: &str) -> Result<String, Refused> {
-    match Ignore::parse(text) {
+    match IgnoreRule::parse(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(why) => Err(Refused { why: Some(why), ..Refused::part(text) }),
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lavascope_scenario::{parse, run};
+use lavascope_scenario::{parse, run_files};
 use lavascope_sim::hazard::{OracleRules, compare, compare_faults, find_hazards};
 use lavascope_sync_ir::{Findings, Program};
 
@@ -21,7 +21,7 @@ fn scenarios(folder: &str) -> Vec<(String, String)> {
 }
 
 fn assert_expected(folder: &str, check: impl Fn(&Program) -> Findings) {
-    let wrong: Vec<String> = run(&scenarios(folder), check)
+    let wrong: Vec<String> = run_files(&scenarios(folder), check)
         .into_iter()
         .filter_map(|it| it.result.err().map(|error| format!("{}:\n{error}", it.name)))
         .collect();

@@ -5,43 +5,43 @@ use lavascope_sync_ir::{
     HostStep, SemaphoreWait, WaitEvents, DependencyTarget,
 };
 
-use super::change::{BatchSite, Change, HostWait};
-use super::{BatchPart, Site};
+use super::change::{BatchLocation, ProgramChange, HostWait};
+use super::{BatchSemaphoreLocation, OperationLocation};
 
 /// The program with the change; none if it does not fit.
-pub(super) fn apply(program: &Program, change: &Change) -> Option<Program> {
+pub(super) fn apply(program: &Program, change: &ProgramChange) -> Option<Program> {
     let mut changed = program.clone();
     let it = &mut changed;
     match change {
-        Change::AddBits { site, bits } => edit(it, *site, &mut |scope| *scope = join(*scope, *bits))?,
-        Change::ExtendRange { site, region, .. } => match what_at(it, *site)? {
+        ProgramChange::AddBits { location: site, bits } => edit(it, *site, &mut |scope| *scope = join(*scope, *bits))?,
+        ProgramChange::ExtendRange { location: site, region, .. } => match dependency_target_at(it, *site)? {
             DependencyTarget::Resource { region: own, .. } | DependencyTarget::Transition { region: own, .. } => *own = region.clone(),
             DependencyTarget::Global | DependencyTarget::QueueFamilyTransfer { .. } => return None,
         },
-        Change::InsertBarrier { buffer, before, dependency, .. } => {
+        ProgramChange::InsertBarrier { buffer, before, dependency, .. } => {
             let commands = &mut it.command_buffers.get_mut(buffer.0 as usize)?.commands;
             let barrier = Barrier::Sync2 { dependencies: vec![dependency.clone()] };
             commands.insert((*before as usize).min(commands.len()), Command::Barrier(barrier));
         }
-        Change::AddSubpassDependency { pass, dependency } => {
+        ProgramChange::AddSubpassDependency { pass, dependency } => {
             it.render_passes.get_mut(pass.0 as usize)?.dependencies.push(*dependency);
         }
-        Change::AddSemaphore { signal, after, wait, at } => {
+        ProgramChange::AddSemaphore { signal, signal_stages: after, wait, wait_stages: at } => {
             let point = new_semaphore(it);
             batch(it, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
             batch(it, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
         }
-        Change::AddPresentWait { signal, after, present } => {
+        ProgramChange::AddPresentWait { signal, signal_stages: after, present } => {
             let point = new_semaphore(it);
             batch(it, *signal)?.signals.push(SemaphoreSignal { point, stages: *after });
             let Some(HostStep::Present { waits, .. }) = it.steps.get_mut(*present as usize) else { return None };
             waits.push(point.semaphore);
         }
-        Change::AddWait { semaphore, wait, at } => {
+        ProgramChange::AddWait { semaphore, wait, wait_stages: at } => {
             let point = SemaphorePoint { semaphore: *semaphore, value: None };
             batch(it, *wait)?.waits.push(SemaphoreWait { point, stages: *at });
         }
-        Change::InsertHostWait { before, wait } => {
+        ProgramChange::InsertHostWait { before, wait } => {
             let step = match wait {
                 HostWait::Fence(fence) => HostStep::WaitFences(vec![*fence]),
                 HostWait::Queue(queue) => HostStep::QueueIdle(*queue),
@@ -53,20 +53,20 @@ pub(super) fn apply(program: &Program, change: &Change) -> Option<Program> {
 }
 
 /// Where a place of a program is after a change.
-pub(super) fn moved(program: &Program, change: &Change, place: &ProgramLocation) -> ProgramLocation {
+pub(super) fn location_after_change(program: &Program, change: &ProgramChange, place: &ProgramLocation) -> ProgramLocation {
     match (change, place) {
-        (Change::InsertHostWait { before, .. }, ProgramLocation::Step(step)) => ProgramLocation::Step(shifted(*step, *before)),
-        (Change::InsertHostWait { before, .. }, ProgramLocation::Command(at)) => {
+        (ProgramChange::InsertHostWait { before, .. }, ProgramLocation::Step(step)) => ProgramLocation::Step(index_after_insert(*step, *before)),
+        (ProgramChange::InsertHostWait { before, .. }, ProgramLocation::Command(at)) => {
             let mut at = at.clone();
-            at.step = shifted(at.step, *before);
+            at.step = index_after_insert(at.step, *before);
             ProgramLocation::Command(at)
         }
-        (Change::InsertBarrier { buffer, before, .. }, ProgramLocation::Command(at)) => {
+        (ProgramChange::InsertBarrier { buffer, before, .. }, ProgramLocation::Command(at)) => {
             let mut at = at.clone();
             let path = at.path.clone();
             for (level, own) in buffers_of(program, place).into_iter().enumerate() {
                 if own == *buffer {
-                    at.path[level * 2] = shifted(path[level * 2], *before);
+                    at.path[level * 2] = index_after_insert(path[level * 2], *before);
                 }
             }
             ProgramLocation::Command(at)
@@ -75,7 +75,7 @@ pub(super) fn moved(program: &Program, change: &Change, place: &ProgramLocation)
     }
 }
 
-fn shifted(index: u32, before: u32) -> u32 {
+fn index_after_insert(index: u32, before: u32) -> u32 {
     if index >= before { index + 1 } else { index }
 }
 
@@ -109,28 +109,28 @@ pub(super) fn union(left: SyncScope, right: SyncScope) -> SyncScope {
 }
 
 /// Changes the masks of an operation, wherever they are kept.
-pub(super) fn edit(program: &mut Program, site: Site, change: &mut dyn FnMut(&mut SyncScope)) -> Option<()> {
+pub(super) fn edit(program: &mut Program, site: OperationLocation, change: &mut dyn FnMut(&mut SyncScope)) -> Option<()> {
     match site {
-        Site::Barrier { buffer, command, element } => {
+        OperationLocation::Barrier { buffer, command, dependency: element } => {
             let Command::Barrier(barrier) = command_at(program, buffer, command)? else { return None };
             match barrier {
                 Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
-                    edit_one(src_stages, dst_stages, dependencies, element, change)?;
+                    edit_version_1(src_stages, dst_stages, dependencies, element, change)?;
                 }
                 Barrier::Sync2 { dependencies } => change(&mut dependencies.get_mut(element? as usize)?.scope),
             }
         }
-        Site::Event { set, buffer, command, event, element } => {
+        OperationLocation::Event { set, buffer, command, event, dependency: element } => {
             edit_wait(command_at(program, buffer, command)?, event, element, change)?;
             if let Some((buffer, command)) = set {
                 edit_set(command_at(program, buffer, command)?, element, change)?;
             }
         }
-        Site::Subpass { pass, dependency } => {
+        OperationLocation::Subpass { pass, dependency } => {
             let pass = program.render_passes.get_mut(pass.0 as usize)?;
             change(&mut pass.dependencies.get_mut(dependency? as usize)?.scope);
         }
-        Site::Semaphore { signal, wait } => {
+        OperationLocation::Semaphore { signal, wait } => {
             if let Some(part) = signal {
                 let signal = batch_part(program, part)?.signals.get_mut(part.index as usize)?;
                 let mut scope = SyncScope { src_stages: signal.stages, ..SyncScope::default() };
@@ -144,14 +144,14 @@ pub(super) fn edit(program: &mut Program, site: Site, change: &mut dyn FnMut(&mu
                 wait.stages = scope.dst_stages;
             }
         }
-        Site::SetEvent { buffer, command } => edit_set(command_at(program, buffer, command)?, None, change)?,
-        Site::Step(_) => return None,
+        OperationLocation::SetEvent { buffer, command } => edit_set(command_at(program, buffer, command)?, None, change)?,
+        OperationLocation::Step(_) => return None,
     }
     Some(())
 }
 
 /// Version 1: the stages belong to the command, the accesses to its dependencies.
-fn edit_one(
+fn edit_version_1(
     src_stages: &mut u64,
     dst_stages: &mut u64,
     dependencies: &mut Vec<Dependency>,
@@ -185,7 +185,7 @@ fn edit_wait(
 ) -> Option<()> {
     match command {
         Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
-            edit_one(src_stages, dst_stages, dependencies, element, change)
+            edit_version_1(src_stages, dst_stages, dependencies, element, change)
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             let dependencies = &mut events.get_mut(event as usize)?.1;
@@ -216,15 +216,15 @@ fn command_at(program: &mut Program, buffer: CommandBufferId, command: u32) -> O
 }
 
 /// What a dependency is about.
-fn what_at(program: &mut Program, site: Site) -> Option<&mut DependencyTarget> {
-    let (Site::Barrier { buffer, command, element } | Site::Event { buffer, command, element, .. }) = site else {
+fn dependency_target_at(program: &mut Program, site: OperationLocation) -> Option<&mut DependencyTarget> {
+    let (OperationLocation::Barrier { buffer, command, dependency: element } | OperationLocation::Event { buffer, command, dependency: element, .. }) = site else {
         return None;
     };
     let dependencies = match command_at(program, buffer, command)? {
         Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => dependencies,
         Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies,
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
-            let Site::Event { event, .. } = site else { return None };
+            let OperationLocation::Event { event, .. } = site else { return None };
             &mut events.get_mut(event as usize)?.1
         }
         _ => return None,
@@ -237,11 +237,11 @@ fn new_semaphore(program: &mut Program) -> SemaphorePoint {
     SemaphorePoint { semaphore: SemaphoreId(program.semaphore_count - 1), value: None }
 }
 
-fn batch(program: &mut Program, site: BatchSite) -> Option<&mut SubmitBatch> {
+fn batch(program: &mut Program, site: BatchLocation) -> Option<&mut SubmitBatch> {
     let HostStep::Submit { batches, .. } = program.steps.get_mut(site.step as usize)? else { return None };
     batches.get_mut(site.batch as usize)
 }
 
-fn batch_part(program: &mut Program, part: BatchPart) -> Option<&mut SubmitBatch> {
-    batch(program, BatchSite { step: part.step, batch: part.batch })
+fn batch_part(program: &mut Program, part: BatchSemaphoreLocation) -> Option<&mut SubmitBatch> {
+    batch(program, BatchLocation { step: part.step, batch: part.batch })
 }

@@ -1,28 +1,28 @@
 //! How things of a program are called.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_diag::{Labels, Object};
+use lavascope_diag::{DebugLabels, DiagnosticObject};
 use lavascope_sync_ir::{
     Barrier, Command, CommandBufferId, EventId, FenceId, ImageDesc, ProgramLocation, Program, QueueId, Region, RenderPassId,
     Resource, ResourceId, ResourceKind, SemaphoreId, SetEvent, HostStep, WaitEvents,
 };
 
-use super::element::recorded;
+use super::element::recorded_location;
 use super::words::region_text;
 
 /// Whoever has names for the things of a program.
-pub trait Names {
+pub trait ProgramNames {
     fn resource(&self, resource: ResourceId) -> String;
-    fn part(&self, resource: ResourceId, region: &Region) -> String {
+    fn region(&self, resource: ResourceId, region: &Region) -> String {
         format!("{}{}", self.resource(resource), region_text(region))
     }
     /// The resource as an object of the application.
-    fn object(&self, resource: ResourceId) -> Object;
+    fn object(&self, resource: ResourceId) -> DiagnosticObject;
     fn queue(&self, queue: QueueId) -> String;
     /// A command as it was executed.
-    fn place(&self, place: &ProgramLocation) -> String;
+    fn location(&self, place: &ProgramLocation) -> String;
     /// A command as it was recorded.
-    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String;
+    fn recorded_command(&self, buffer: CommandBufferId, command: u32) -> String;
     /// The function that the application called; `stage` is where the access happens, zero if nowhere.
     fn function(&self, place: &ProgramLocation, stage: u64) -> String;
     /// Something that the host does.
@@ -50,44 +50,44 @@ pub trait Names {
         None
     }
     /// The debug labels around it.
-    fn labels(&self, _place: &ProgramLocation) -> Labels {
-        Labels::default()
+    fn labels(&self, _place: &ProgramLocation) -> DebugLabels {
+        DebugLabels::default()
     }
     /// The functions that lead to a command, the outermost first, without the submission.
     fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
         vec![self.function(place, stage)]
     }
     /// The call that made a command execute.
-    fn call(&self, _place: &ProgramLocation) -> Option<String> {
+    fn submitting_call(&self, _place: &ProgramLocation) -> Option<String> {
         None
     }
-    fn executor(&self, _place: &ProgramLocation) -> Option<Executor> {
+    fn executor(&self, _place: &ProgramLocation) -> Option<ExecutorNames> {
         None
     }
     /// The number of a submission among all, from one.
     fn submit_index(&self, step: u32) -> u64 {
         u64::from(step)
     }
-    fn sequence(&self, _place: &ProgramLocation) -> Option<Sequence> {
+    fn sequence(&self, _place: &ProgramLocation) -> Option<CommandSequenceNumber> {
         None
     }
     /// The number of the call stack, where it was captured.
-    fn stack(&self, _place: &ProgramLocation) -> Option<u32> {
+    fn call_stack(&self, _place: &ProgramLocation) -> Option<u32> {
         None
     }
 }
 
 /// Who executes a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Executor {
+pub struct ExecutorNames {
     /// The command buffer in which it was recorded.
-    pub commands: String,
+    pub command_buffer: String,
     pub queue: String,
 }
 
 /// Where in its command buffer a command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sequence {
+pub struct CommandSequenceNumber {
     /// Its number among the commands.
     pub command: u32,
     /// How often the command buffer had been recorded before.
@@ -95,40 +95,40 @@ pub struct Sequence {
 }
 
 /// Names for programs that have none: numbers.
-pub struct Numbers<'a>(pub &'a Program);
+pub struct NumberedNames<'a>(pub &'a Program);
 
-impl Names for Numbers<'_> {
+impl ProgramNames for NumberedNames<'_> {
     fn resource(&self, resource: ResourceId) -> String {
         let kind = self.0.resources.get(resource.0 as usize).map(|it| &it.kind);
         let kind = if matches!(kind, Some(ResourceKind::Image(_))) { "image" } else { "buffer" };
         format!("{kind} {}", resource.0)
     }
 
-    fn object(&self, resource: ResourceId) -> Object {
+    fn object(&self, resource: ResourceId) -> DiagnosticObject {
         let own = self.0.resources.get(resource.0 as usize);
-        Object { description: own.map(description), ..Object::new(kind_of(own), u64::from(resource.0), None) }
+        DiagnosticObject { description: own.map(resource_description), ..DiagnosticObject::new(object_type(own), u64::from(resource.0), None) }
     }
 
     fn queue(&self, queue: QueueId) -> String {
         format!("queue {}", queue.0)
     }
 
-    fn place(&self, place: &ProgramLocation) -> String {
-        match (place, recorded(self.0, place)) {
+    fn location(&self, place: &ProgramLocation) -> String {
+        match (place, recorded_location(self.0, place)) {
             (ProgramLocation::Command(at), Some((buffer, command))) => {
-                format!("{} (step {}, batch {})", self.recorded(buffer, command), at.step, at.batch)
+                format!("{} (step {}, batch {})", self.recorded_command(buffer, command), at.step, at.batch)
             }
             (ProgramLocation::Command(at), None) => format!("batch {} of step {}", at.batch, at.step),
             (ProgramLocation::Step(step), _) => format!("step {step}"),
         }
     }
 
-    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String {
+    fn recorded_command(&self, buffer: CommandBufferId, command: u32) -> String {
         format!("command {command} of command buffer {}", buffer.0)
     }
 
     fn function(&self, place: &ProgramLocation, stage: u64) -> String {
-        let command = recorded(self.0, place).and_then(|(buffer, command)| {
+        let command = recorded_location(self.0, place).and_then(|(buffer, command)| {
             self.0.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
         });
         let step = match place {
@@ -149,7 +149,7 @@ impl Names for Numbers<'_> {
 pub(super) const HOST: &str = "the host";
 
 /// The kind of object that a resource is.
-pub fn kind_of(resource: Option<&Resource>) -> &'static str {
+pub fn object_type(resource: Option<&Resource>) -> &'static str {
     match resource.map(|it| &it.kind) {
         Some(ResourceKind::Image(_)) => "VkImage",
         Some(ResourceKind::Buffer { .. }) | None => "VkBuffer",
@@ -157,7 +157,7 @@ pub fn kind_of(resource: Option<&Resource>) -> &'static str {
 }
 
 /// What a resource is like: `1024 bytes`, `VK_FORMAT_R8G8B8A8_UNORM, 64x64`.
-pub fn description(resource: &Resource) -> String {
+pub fn resource_description(resource: &Resource) -> String {
     let ImageDesc { format, extent: [width, height, depth], mips, layers, .. } = match &resource.kind {
         ResourceKind::Buffer { size } => return format!("{size} bytes"),
         ResourceKind::Image(image) => image,

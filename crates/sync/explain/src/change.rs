@@ -7,24 +7,24 @@ use lavascope_sync_ir::{
 };
 
 use super::words::{access_names, stage_names};
-use super::{BatchPart, Names, Site};
+use super::{BatchSemaphoreLocation, ProgramNames, OperationLocation};
 
 /// A change to a program, or a few that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fix {
-    pub changes: Vec<Change>,
+pub struct ProgramFix {
+    pub changes: Vec<ProgramChange>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum ProgramChange {
     /// Bits are added to the masks of an operation that is there.
     AddBits {
-        site: Site,
+        location: OperationLocation,
         bits: SyncScope,
     },
     /// A barrier that is there gets a larger part of its resource.
     ExtendRange {
-        site: Site,
+        location: OperationLocation,
         resource: ResourceId,
         region: Region,
     },
@@ -41,22 +41,22 @@ pub enum Change {
     },
     /// A new binary semaphore: one batch signals, another waits.
     AddSemaphore {
-        signal: BatchSite,
-        after: u64,
-        wait: BatchSite,
-        at: u64,
+        signal: BatchLocation,
+        signal_stages: u64,
+        wait: BatchLocation,
+        wait_stages: u64,
     },
     /// A new binary semaphore that a present waits for.
     AddPresentWait {
-        signal: BatchSite,
-        after: u64,
+        signal: BatchLocation,
+        signal_stages: u64,
         present: u32,
     },
     /// A batch waits for a semaphore that is signaled already.
     AddWait {
         semaphore: SemaphoreId,
-        wait: BatchSite,
-        at: u64,
+        wait: BatchLocation,
+        wait_stages: u64,
     },
     /// The host waits before one of its steps.
     InsertHostWait {
@@ -67,7 +67,7 @@ pub enum Change {
 
 /// A batch: the step that submits it, and its place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchSite {
+pub struct BatchLocation {
     pub step: u32,
     pub batch: u32,
 }
@@ -78,83 +78,83 @@ pub enum HostWait {
     Queue(QueueId),
 }
 
-impl Fix {
+impl ProgramFix {
     /// How much must be written: a bit is less than a new operation, and that less than a new object.
     pub fn size(&self) -> u32 {
-        self.changes.iter().map(Change::size).sum()
+        self.changes.iter().map(ProgramChange::size).sum()
     }
 
     /// Whether another fix is the same barrier elsewhere.
-    pub(super) fn is_elsewhere(&self, other: &Fix) -> bool {
+    pub(super) fn is_same_barrier(&self, other: &ProgramFix) -> bool {
         match (&self.changes[..], &other.changes[..]) {
-            ([Change::InsertBarrier { dependency: left, .. }], [Change::InsertBarrier { dependency: right, .. }]) => {
+            ([ProgramChange::InsertBarrier { dependency: left, .. }], [ProgramChange::InsertBarrier { dependency: right, .. }]) => {
                 left == right
             }
             _ => false,
         }
     }
 
-    pub fn text(&self, names: &dyn Names) -> String {
+    pub fn text(&self, names: &dyn ProgramNames) -> String {
         let parts: Vec<String> = self.changes.iter().map(|it| it.text(names)).collect();
         parts.join("; and ")
     }
 }
 
-impl Change {
+impl ProgramChange {
     fn size(&self) -> u32 {
         match self {
-            Change::AddBits { bits, .. } => count(bits),
-            Change::ExtendRange { .. } => 3,
-            Change::InsertBarrier { dependency, .. } => 10 + count(&dependency.scope) + part_size(&dependency.target),
-            Change::AddSubpassDependency { dependency, .. } => 12 + count(&dependency.scope),
-            Change::AddWait { .. } => 12,
-            Change::InsertHostWait { wait: HostWait::Fence(_), .. } => 14,
-            Change::InsertHostWait { .. } => 15,
-            Change::AddSemaphore { .. } | Change::AddPresentWait { .. } => 20,
+            ProgramChange::AddBits { bits, .. } => count(bits),
+            ProgramChange::ExtendRange { .. } => 3,
+            ProgramChange::InsertBarrier { dependency, .. } => 10 + count(&dependency.scope) + part_size(&dependency.target),
+            ProgramChange::AddSubpassDependency { dependency, .. } => 12 + count(&dependency.scope),
+            ProgramChange::AddWait { .. } => 12,
+            ProgramChange::InsertHostWait { wait: HostWait::Fence(_), .. } => 14,
+            ProgramChange::InsertHostWait { .. } => 15,
+            ProgramChange::AddSemaphore { .. } | ProgramChange::AddPresentWait { .. } => 20,
         }
     }
 
-    fn text(&self, names: &dyn Names) -> String {
+    fn text(&self, names: &dyn ProgramNames) -> String {
         match self {
-            Change::AddBits { site, bits } => format!("add {}", bits_text(bits, *site, "to", names)),
-            Change::ExtendRange { site, resource, region } => {
-                format!("extend the range of {} to {}", site_name(*site, names), names.part(*resource, region))
+            ProgramChange::AddBits { location: site, bits } => format!("add {}", bits_text(bits, *site, "to", names)),
+            ProgramChange::ExtendRange { location: site, resource, region } => {
+                format!("extend the range of {} to {}", location_text(*site, names), names.region(*resource, region))
             }
-            Change::InsertBarrier { buffer, before, dependency, feature } => {
-                let (what, place) = (barrier_text(dependency, names), names.recorded(*buffer, *before));
+            ProgramChange::InsertBarrier { buffer, before, dependency, feature } => {
+                let (what, place) = (barrier_text(dependency, names), names.recorded_command(*buffer, *before));
                 let feature = feature.map_or(String::new(), |it| format!(" (needs the feature {it})"));
                 format!("insert vkCmdPipelineBarrier2 with {what} before {place}{feature}")
             }
-            Change::AddSubpassDependency { pass, dependency } => format!(
+            ProgramChange::AddSubpassDependency { pass, dependency } => format!(
                 "add a VkSubpassDependency2 to {}: srcSubpass {}, dstSubpass {}, {}",
                 names.render_pass(*pass),
                 subpass_name(dependency.src),
                 subpass_name(dependency.dst),
                 masks_text(&dependency.scope),
             ),
-            Change::AddSemaphore { signal, after, wait, at } => format!(
+            ProgramChange::AddSemaphore { signal, signal_stages: after, wait, wait_stages: at } => format!(
                 "signal a new semaphore in {} (stageMask {}) and wait for it in {} (stageMask {})",
                 names.batch(signal.step, signal.batch),
                 stage_names(*after),
                 names.batch(wait.step, wait.batch),
                 stage_names(*at),
             ),
-            Change::AddPresentWait { signal, after, present } => format!(
+            ProgramChange::AddPresentWait { signal, signal_stages: after, present } => format!(
                 "signal a new semaphore in {} (stageMask {}) and have vkQueuePresentKHR of {} wait for it",
                 names.batch(signal.step, signal.batch),
                 stage_names(*after),
                 names.step(*present),
             ),
-            Change::AddWait { semaphore, wait, at } => format!(
+            ProgramChange::AddWait { semaphore, wait, wait_stages: at } => format!(
                 "wait for {} in {} (stageMask {})",
                 names.semaphore(*semaphore),
                 names.batch(wait.step, wait.batch),
                 stage_names(*at),
             ),
-            Change::InsertHostWait { before, wait: HostWait::Fence(fence) } => {
+            ProgramChange::InsertHostWait { before, wait: HostWait::Fence(fence) } => {
                 format!("call vkWaitForFences on {} before {}", names.fence(*fence), names.step(*before))
             }
-            Change::InsertHostWait { before, wait: HostWait::Queue(queue) } => {
+            ProgramChange::InsertHostWait { before, wait: HostWait::Queue(queue) } => {
                 format!(
                     "wait for {} (a fence of its submission, or vkQueueWaitIdle) before {}",
                     names.queue(*queue),
@@ -165,7 +165,7 @@ impl Change {
     }
 }
 
-fn barrier_text(dependency: &Dependency, names: &dyn Names) -> String {
+fn barrier_text(dependency: &Dependency, names: &dyn ProgramNames) -> String {
     let masks = masks_text(&dependency.scope);
     match &dependency.target {
         DependencyTarget::Global => format!("a VkMemoryBarrier2 ({masks})"),
@@ -176,7 +176,7 @@ fn barrier_text(dependency: &Dependency, names: &dyn Names) -> String {
                 Region::Image(_) => "a VkImageMemoryBarrier2 without layout change",
                 Region::Buffer(_) => "a VkBufferMemoryBarrier2",
             };
-            format!("{kind} of {} ({masks})", names.part(*resource, region))
+            format!("{kind} of {} ({masks})", names.region(*resource, region))
         }
     }
 }
@@ -207,10 +207,10 @@ fn masks_text(scope: &SyncScope) -> String {
 }
 
 /// Bits of the masks of an operation, with the word between them and a mask: `to`, or `from`.
-pub(super) fn bits_text(bits: &SyncScope, site: Site, word: &str, names: &dyn Names) -> String {
+pub(super) fn bits_text(bits: &SyncScope, site: OperationLocation, word: &str, names: &dyn ProgramNames) -> String {
     let mut parts = Vec::new();
-    if let Site::Semaphore { signal, wait } = site {
-        let part = |kind: &str, it: Option<BatchPart>| match it {
+    if let OperationLocation::Semaphore { signal, wait } = site {
+        let part = |kind: &str, it: Option<BatchSemaphoreLocation>| match it {
             Some(it) => format!("the stageMask of {kind} {} of {}", it.index, names.batch(it.step, it.batch)),
             None => format!("the stageMask of the {kind}"),
         };
@@ -223,32 +223,32 @@ pub(super) fn bits_text(bits: &SyncScope, site: Site, word: &str, names: &dyn Na
     parts.extend((bits.src_access != 0).then(|| format!("{} {word} srcAccessMask", access_names(bits.src_access))));
     parts.extend((bits.dst_stages != 0).then(|| format!("{} {word} dstStageMask", stage_names(bits.dst_stages))));
     parts.extend((bits.dst_access != 0).then(|| format!("{} {word} dstAccessMask", access_names(bits.dst_access))));
-    format!("{} of {}", parts.join(" and "), site_name(site, names))
+    format!("{} of {}", parts.join(" and "), location_text(site, names))
 }
 
-pub(super) fn site_name(site: Site, names: &dyn Names) -> String {
+pub(super) fn location_text(site: OperationLocation, names: &dyn ProgramNames) -> String {
     let element = |it: Option<u32>| it.map_or(String::new(), |it| format!("dependency {it} of "));
     match site {
-        Site::Barrier { buffer, command, element: it } => {
-            format!("{}the barrier at {}", element(it), names.recorded(buffer, command))
+        OperationLocation::Barrier { buffer, command, dependency: it } => {
+            format!("{}the barrier at {}", element(it), names.recorded_command(buffer, command))
         }
-        Site::Event { set, buffer, command, element: it, .. } => {
+        OperationLocation::Event { set, buffer, command, dependency: it, .. } => {
             let set = set.map_or(String::new(), |(buffer, command)| {
-                format!(" (and its set at {})", names.recorded(buffer, command))
+                format!(" (and its set at {})", names.recorded_command(buffer, command))
             });
-            format!("{}the event wait at {}{set}", element(it), names.recorded(buffer, command))
+            format!("{}the event wait at {}{set}", element(it), names.recorded_command(buffer, command))
         }
-        Site::Subpass { pass, dependency: Some(it) } => {
+        OperationLocation::Subpass { pass, dependency: Some(it) } => {
             format!("subpass dependency {it} of {}", names.render_pass(pass))
         }
-        Site::Subpass { pass, dependency: None } => format!("the implicit dependency of {}", names.render_pass(pass)),
-        Site::Semaphore { signal, wait } => {
-            let part = |it: BatchPart| format!("{} of {}", it.index, names.batch(it.step, it.batch));
+        OperationLocation::Subpass { pass, dependency: None } => format!("the implicit dependency of {}", names.render_pass(pass)),
+        OperationLocation::Semaphore { signal, wait } => {
+            let part = |it: BatchSemaphoreLocation| format!("{} of {}", it.index, names.batch(it.step, it.batch));
             let signal = signal.map(|it| format!("signal {}", part(it)));
             let wait = wait.map(|it| format!("wait {}", part(it)));
             signal.into_iter().chain(wait).collect::<Vec<_>>().join(" and ")
         }
-        Site::SetEvent { buffer, command } => format!("the event set at {}", names.recorded(buffer, command)),
-        Site::Step(step) => names.step(step),
+        OperationLocation::SetEvent { buffer, command } => format!("the event set at {}", names.recorded_command(buffer, command)),
+        OperationLocation::Step(step) => names.step(step),
     }
 }

@@ -2,43 +2,43 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Place as DiagPlace, Severity};
+use lavascope_diag::{CallStack, Diagnostic, Property, Fix, DiagnosticLocation as DiagPlace, Severity};
 use lavascope_sync_ir::{CommandBufferId, Findings, Hazard, HazardKind, ProgramLocation, Program, ResourceId};
 
 use super::describe::{describe_operation, operation_name};
 use super::detail::relation;
-use super::element::recorded;
-use super::facts::facts;
+use super::element::recorded_location;
+use super::facts::properties;
 use super::fault::diagnose_faults;
-use super::level::{Level, level};
-use super::message::{Told, parts_text};
-use super::{Explainer, Explanation, Names, Proposal};
+use super::level::{HazardCertainty, hazard_certainty};
+use super::message::{ExplainedHazard, regions_text};
+use super::{Explainer, Explanation, ProgramNames, Proposal};
 use lavascope_engine::check_all;
 
 /// Every hazard and every fault of a program, those with the same cause once, with their number.
-pub fn report(program: &Program, names: &dyn Names) -> Vec<Diagnostic> {
+pub fn report(program: &Program, names: &dyn ProgramNames) -> Vec<Diagnostic> {
     let Findings { hazards, faults } = check_all(program);
-    let mut all = diagnose(program, &hazards, names);
+    let mut all = diagnose_hazards(program, &hazards, names);
     all.extend(diagnose_faults(program, &faults, names));
     all
 }
 
 /// The same of hazards that were found already.
-pub fn diagnose(program: &Program, found: &[Hazard], names: &dyn Names) -> Vec<Diagnostic> {
+pub fn diagnose_hazards(program: &Program, found: &[Hazard], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     let explainer = Explainer::new(program);
-    causes(program, found).into_iter().map(|(it, count)| diagnostic(&explainer, found, it, count, names)).collect()
+    hazard_causes(program, found).into_iter().map(|(it, count)| diagnostic(&explainer, found, it, count, names)).collect()
 }
 
-/// The first hazard of each cause, and how often its two commands were executed so: what [`diagnose`] makes a
+/// The first hazard of each cause, and how often its two commands were executed so: what [`diagnose_hazards`] makes a
 /// diagnostic of.
-pub fn causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Hazard, u64)> {
-    let mut causes: HashMap<Cause, usize> = HashMap::new();
+pub fn hazard_causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Hazard, u64)> {
+    let mut causes: HashMap<HazardCause, usize> = HashMap::new();
     let mut firsts: Vec<(&Hazard, u64)> = Vec::new();
     let mut executions: HashSet<(HazardKind, &ProgramLocation, &ProgramLocation, ResourceId)> = HashSet::new();
     for it in found {
         // Several parts of a resource are one hazard.
         let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
-        let index = *causes.entry(cause(program, it)).or_insert(firsts.len());
+        let index = *causes.entry(hazard_cause(program, it)).or_insert(firsts.len());
         match firsts.get_mut(index) {
             Some((_, count)) => *count += u64::from(is_new),
             None => firsts.push((it, 1)),
@@ -47,47 +47,47 @@ pub fn causes<'a>(program: &Program, found: &'a [Hazard]) -> Vec<(&'a Hazard, u6
     firsts
 }
 
-type Cause = (HazardKind, Recorded, Recorded, ResourceId);
-type Recorded = Result<(CommandBufferId, u32), ProgramLocation>;
+type HazardCause = (HazardKind, RecordedOrExecuted, RecordedOrExecuted, ResourceId);
+type RecordedOrExecuted = Result<(CommandBufferId, u32), ProgramLocation>;
 
 /// The same commands as they were recorded, however often they are executed.
-fn cause(program: &Program, it: &Hazard) -> Cause {
-    let of = |place: &ProgramLocation| recorded(program, place).ok_or_else(|| place.clone());
+fn hazard_cause(program: &Program, it: &Hazard) -> HazardCause {
+    let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     (it.kind, of(&it.at), of(&it.prior), it.resource)
 }
 
-fn diagnostic(explainer: &Explainer<'_>, all: &[Hazard], found: &Hazard, count: u64, names: &dyn Names) -> Diagnostic {
+fn diagnostic(explainer: &Explainer<'_>, all: &[Hazard], found: &Hazard, count: u64, names: &dyn ProgramNames) -> Diagnostic {
     let program = explainer.timeline.program;
     let explanation = explainer.explain(found);
     let proposal = explainer.propose(found, all);
     let told =
-        explanation.as_ref().map(|it| Told { program, found, it, names, relation: relation(&found.at, &found.prior) });
+        explanation.as_ref().map(|it| ExplainedHazard { program, hazard: found, explanation: it, names, relation: relation(&found.at, &found.prior) });
     let stage = |of: fn(&Explanation) -> u64| explanation.as_ref().map_or(0, of);
     let prior = explanation.as_ref().map(|it| it.prior.resource).filter(|it| *it != found.resource);
-    let resource = parts(found, all, names);
+    let resource = conflicting_regions(found, all, names);
     let kind = found.kind.name().replace('-', "_");
     let message = match &told {
         Some(told) => told.message(&resource),
         None => {
-            let (at, prior) = (names.place(&found.at), names.place(&found.prior));
+            let (at, prior) = (names.location(&found.at), names.location(&found.prior));
             format!("{at}: {kind} hazard detected on {resource}, with {prior}.")
         }
     };
     let code = format!("SYNC-HAZARD-{}", found.kind.name());
     Diagnostic {
-        function: told.as_ref().map_or_else(String::new, Told::function),
-        places: vec![
-            place("access", &found.at, stage(|it| it.at.stage), program, names),
-            place("prior access", &found.prior, stage(|it| it.prior.stage), program, names),
+        function: told.as_ref().map_or_else(String::new, ExplainedHazard::function),
+        locations: vec![
+            diagnostic_location("access", &found.at, stage(|it| it.later.stage), program, names),
+            diagnostic_location("prior access", &found.prior, stage(|it| it.prior.stage), program, names),
         ],
         objects: [Some(found.resource), prior].into_iter().flatten().map(|it| names.object(it)).collect(),
-        facts: told.as_ref().map_or_else(|| vec![Fact { key: "hazard_type", value: kind }], facts),
-        explanation: explanation.as_ref().map_or_else(Vec::new, |it| lines(it, names)),
+        properties: told.as_ref().map_or_else(|| vec![Property { key: "hazard_type", value: kind }], properties),
+        explanation: explanation.as_ref().map_or_else(Vec::new, |it| explanation_lines(it, names)),
         stacks: stacks(found, explanation.as_ref(), names),
         fixes: fixes(&proposal, names),
-        no_fix: proposal.why_not,
+        no_fix: proposal.no_fix_reason,
         count,
-        ..Diagnostic::new(code, severity(level(program, found)), message)
+        ..Diagnostic::new(code, severity(hazard_certainty(program, found)), message)
     }
 }
 
@@ -95,46 +95,46 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Hazard], found: &Hazard, count: 
 const STACKS_MAX: usize = 8;
 
 /// The call stacks of the two accesses, and of the operations between them.
-fn stacks(found: &Hazard, explanation: Option<&Explanation>, names: &dyn Names) -> Vec<CallStack> {
-    let stack = |role: String, place: &ProgramLocation| Some(CallStack { role, number: names.stack(place)? });
+fn stacks(found: &Hazard, explanation: Option<&Explanation>, names: &dyn ProgramNames) -> Vec<CallStack> {
+    let stack = |role: String, place: &ProgramLocation| Some(CallStack { role, number: names.call_stack(place)? });
     let ends = [("access", &found.at), ("prior access", &found.prior)];
     let mut all: Vec<CallStack> = ends.into_iter().filter_map(|(role, at)| stack(role.to_owned(), at)).collect();
     let operations = explanation.iter().flat_map(|it| &it.operations);
-    let mut between: Vec<CallStack> = operations.filter_map(|it| stack(operation_name(it, names), &it.place)).collect();
+    let mut between: Vec<CallStack> = operations.filter_map(|it| stack(operation_name(it, names), &it.executed_at)).collect();
     between.dedup();
     all.extend(between.into_iter().take(STACKS_MAX));
     all
 }
 
 /// Where something happens, for people and for those who compare.
-pub(super) fn place(role: &'static str, place: &ProgramLocation, stage: u64, program: &Program, names: &dyn Names) -> DiagPlace {
-    let text = names.source(place).map_or_else(|| names.place(place), |it| format!("{}: {it}", names.place(place)));
-    let cause = recorded(program, place).map_or_else(|| names.place(place), |(b, c)| names.recorded(b, c));
+pub(super) fn diagnostic_location(role: &'static str, place: &ProgramLocation, stage: u64, program: &Program, names: &dyn ProgramNames) -> DiagPlace {
+    let text = names.source(place).map_or_else(|| names.location(place), |it| format!("{}: {it}", names.location(place)));
+    let cause = recorded_location(program, place).map_or_else(|| names.location(place), |(b, c)| names.recorded_command(b, c));
     DiagPlace { path: names.path(place, stage), labels: names.labels(place), ..DiagPlace::new(role, text, cause) }
 }
 
-fn severity(level: Level) -> Severity {
+fn severity(level: HazardCertainty) -> Severity {
     match level {
-        Level::Certain => Severity::Error,
-        Level::Likely => Severity::Warning,
-        Level::Possible => Severity::Information,
+        HazardCertainty::Certain => Severity::Error,
+        HazardCertainty::Likely => Severity::Warning,
+        HazardCertainty::Possible => Severity::Information,
     }
 }
 
-fn fixes(proposal: &Proposal, names: &dyn Names) -> Vec<Fix> {
+fn fixes(proposal: &Proposal, names: &dyn ProgramNames) -> Vec<Fix> {
     proposal.fixes.iter().map(|it| Fix { text: it.text(names), is_verified: true }).collect()
 }
 
 /// What the two commands conflict on.
-fn parts(found: &Hazard, all: &[Hazard], names: &dyn Names) -> String {
+fn conflicting_regions(found: &Hazard, all: &[Hazard], names: &dyn ProgramNames) -> String {
     let same = all.iter().filter(|it| {
         (it.kind, &it.at, &it.prior, it.resource) == (found.kind, &found.at, &found.prior, found.resource)
     });
-    parts_text(found.resource, same.map(|it| &it.region), names)
+    regions_text(found.resource, same.map(|it| &it.region), names)
 }
 
 /// The operations between the two accesses, one line each; equal ones that follow each other once, with their number.
-fn lines(it: &Explanation, names: &dyn Names) -> Vec<String> {
+fn explanation_lines(it: &Explanation, names: &dyn ProgramNames) -> Vec<String> {
     if it.operations.is_empty() {
         return vec!["no synchronization operation lies between the two accesses".to_owned()];
     }

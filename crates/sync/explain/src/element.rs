@@ -5,101 +5,101 @@ use lavascope_sync_ir::{
     DependencyTarget,
 };
 
-use super::timeline::{Builder, Happens};
-use super::{OperationKind, Site};
+use super::timeline::{TimelineBuilder, TimelineAction};
+use super::{SyncOperationKind, OperationLocation};
 use lavascope_engine::scope::ExpandedScope;
 use lavascope_engine::usage::{StageSet, UsageSet};
 
 /// One dependency, as it is executed.
 #[derive(Clone)]
-pub(super) struct Element {
-    pub(super) kind: OperationKind,
-    pub(super) site: Site,
+pub(super) struct ExecutedDependency {
+    pub(super) kind: SyncOperationKind,
+    pub(super) location: OperationLocation,
     /// As the application gave it.
-    pub(super) given: SyncScope,
+    pub(super) given_scope: SyncScope,
     pub(super) scope: ExpandedScope,
-    pub(super) about: Option<About>,
+    pub(super) resource_region: Option<ResourceRegion>,
     /// Whether it accesses the resource itself: layout transitions, and halves of ownership transfers.
     pub(super) is_transition: bool,
     /// Whether it is one half of a transfer between queue families.
-    pub(super) half: Option<Half>,
+    pub(super) ownership_half: Option<OwnershipHalf>,
     /// Whether it is of version 1, where the whole command is one dependency.
-    pub(super) is_united: bool,
-    pub(super) from: From,
+    pub(super) is_version_1: bool,
+    pub(super) first_scope_origin: FirstScopeOrigin,
 }
 
 /// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
 /// before something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Half {
+pub(super) enum OwnershipHalf {
     Release,
     Acquire,
 }
 
 /// The part of a resource that a dependency is about.
 #[derive(Clone)]
-pub(super) struct About {
+pub(super) struct ResourceRegion {
     pub(super) resource: ResourceId,
     pub(super) region: Region,
 }
 
 /// Where the first scope of a dependency lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum FirstScopeOrigin {
     /// In all that the queue did so far; inside a subpass, in that subpass.
-    Here,
+    Preceding,
     /// At the moment when an event was set.
-    Set(usize),
+    Event(usize),
     /// Nowhere: the event was not set.
-    Unset,
+    UnsetEvent,
     /// In a subpass that ended.
     Subpass(u32),
     /// Before the render pass instance.
-    Outside,
+    BeforeRenderPass,
 }
 
 /// The dependencies of a barrier command.
-pub(super) fn elements_of(
-    builder: &Builder<'_>,
+pub(super) fn barrier_dependencies(
+    builder: &TimelineBuilder<'_>,
     barrier: &Barrier,
     buffer: CommandBufferId,
     command: u32,
-) -> Vec<Element> {
-    let site = |element| Site::Barrier { buffer, command, element };
-    let maker = Maker { kind: OperationKind::Barrier, flags: builder.flags(), family: builder.family() };
+) -> Vec<ExecutedDependency> {
+    let site = |element| OperationLocation::Barrier { buffer, command, dependency: element };
+    let maker = DependencyBuilder { kind: SyncOperationKind::Barrier, flags: builder.flags(), family: builder.family() };
     match barrier {
         Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
-            maker.united(dependencies, (*src_stages, *dst_stages), site)
+            maker.version_1(dependencies, (*src_stages, *dst_stages), site)
         }
-        Barrier::Sync2 { dependencies } => maker.separate(dependencies, site),
+        Barrier::Sync2 { dependencies } => maker.version_2(dependencies, site),
     }
 }
 
 /// The dependencies of an event wait: of each event that is set, after what was before it was set.
-pub(super) fn moments_of_wait(
-    builder: &Builder<'_>,
+pub(super) fn event_wait_dependencies(
+    builder: &TimelineBuilder<'_>,
     wait: &WaitEvents,
     buffer: CommandBufferId,
     command: u32,
-) -> Vec<Element> {
+) -> Vec<ExecutedDependency> {
     let mut found = Vec::new();
-    let maker = Maker { kind: OperationKind::Event, flags: builder.flags(), family: builder.family() };
+    let maker = DependencyBuilder { kind: SyncOperationKind::Event, flags: builder.flags(), family: builder.family() };
     let mut add = |index: usize, event: EventId, dependencies: &[Dependency], stages: Option<(u64, u64)>| {
         let set = builder.events.get(event.0 as usize).copied().flatten();
-        let what = set.and_then(|it| builder.moments.get(it)).map(|it| &it.what);
+        let what = set.and_then(|it| builder.moments.get(it)).map(|it| &it.action);
         let (set_stages, given, recorded) = match what {
-            Some(Happens::SetsEvent { stages, given, recorded }) => (*stages, *given, *recorded),
+            Some(TimelineAction::SetsEvent { stages, given, recorded_at: recorded }) => (*stages, *given, *recorded),
             _ => (StageSet::default(), 0, None),
         };
-        let site = |element| Site::Event { set: recorded, buffer, command, event: index as u32, element };
+        let site = |element| OperationLocation::Event { set: recorded, buffer, command, event: index as u32, dependency: element };
         let elements = match stages {
-            Some(stages) => maker.united(dependencies, stages, site),
-            None => maker.separate(dependencies, site),
+            Some(stages) => maker.version_1(dependencies, stages, site),
+            None => maker.version_2(dependencies, site),
         };
         found.extend(elements.into_iter().map(|mut it| {
             it.scope.src.0 &= set_stages.0;
-            it.given.src_stages = if stages.is_some() { given } else { it.given.src_stages };
-            it.from = set.map_or(From::Unset, From::Set);
+            it.given_scope.src_stages = if stages.is_some() { given } else { it.given_scope.src_stages };
+            it.first_scope_origin = set.map_or(FirstScopeOrigin::UnsetEvent, FirstScopeOrigin::Event);
             it
         }));
     };
@@ -129,26 +129,26 @@ pub(super) fn set_stages(set: &SetEvent) -> (EventId, u64) {
 }
 
 /// Makes elements for a queue.
-struct Maker {
-    kind: OperationKind,
+struct DependencyBuilder {
+    kind: SyncOperationKind,
     flags: u32,
     family: u32,
 }
 
-impl Maker {
+impl DependencyBuilder {
     /// Version 2: each dependency stands for itself.
-    fn separate(&self, dependencies: &[Dependency], site: impl Fn(Option<u32>) -> Site) -> Vec<Element> {
-        let element = |(index, it): (usize, &Dependency)| self.element(it, site(Some(index as u32)), it.scope, false);
+    fn version_2(&self, dependencies: &[Dependency], site: impl Fn(Option<u32>) -> OperationLocation) -> Vec<ExecutedDependency> {
+        let element = |(index, it): (usize, &Dependency)| self.dependency(it, site(Some(index as u32)), it.scope, false);
         dependencies.iter().enumerate().map(element).collect()
     }
 
     /// Version 1: the command is one dependency on everything, and on each resource with the accesses of both.
-    fn united(
+    fn version_1(
         &self,
         dependencies: &[Dependency],
         (src_stages, dst_stages): (u64, u64),
-        site: impl Fn(Option<u32>) -> Site,
-    ) -> Vec<Element> {
+        site: impl Fn(Option<u32>) -> OperationLocation,
+    ) -> Vec<ExecutedDependency> {
         let is_global = |it: &Dependency| matches!(it.target, DependencyTarget::Global);
         let mut global = SyncScope { src_stages, dst_stages, ..SyncScope::default() };
         for it in dependencies.iter().filter(|it| is_global(it)) {
@@ -156,7 +156,7 @@ impl Maker {
             global.dst_access |= it.scope.dst_access;
         }
         let whole = Dependency { scope: global, target: DependencyTarget::Global };
-        let mut found = vec![self.element(&whole, site(None), global, true)];
+        let mut found = vec![self.dependency(&whole, site(None), global, true)];
         let everywhere = found[0].scope;
         for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
             let given = SyncScope {
@@ -164,7 +164,7 @@ impl Maker {
                 dst_access: it.scope.dst_access | global.dst_access,
                 ..global
             };
-            let mut element = self.element(it, site(Some(index as u32)), given, true);
+            let mut element = self.dependency(it, site(Some(index as u32)), given, true);
             let scope = &mut element.scope;
             scope.src_usages = scope.src_usages.union(everywhere.src_usages);
             scope.dst_usages = scope.dst_usages.union(everywhere.dst_usages);
@@ -176,45 +176,45 @@ impl Maker {
         found
     }
 
-    fn element(&self, it: &Dependency, site: Site, given: SyncScope, is_united: bool) -> Element {
+    fn dependency(&self, it: &Dependency, site: OperationLocation, given: SyncScope, is_united: bool) -> ExecutedDependency {
         let about =
-            |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
+            |resource: &ResourceId, region: &Region| Some(ResourceRegion { resource: *resource, region: region.clone() });
         let mut scope = ExpandedScope::new(given, self.flags);
         let (about, is_transition, half) = match &it.target {
             DependencyTarget::Global => (None, false, None),
             DependencyTarget::Resource { resource, region } => (about(resource, region), false, None),
             DependencyTarget::Transition { resource, region } => (about(resource, region), true, None),
             DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
-                let half = self.half(*ownership);
+                let half = self.ownership_half(*ownership);
                 limit_to_half(half, &mut scope, is_united);
                 (about(resource, region), half.is_some() || ownership.is_transition, half)
             }
         };
-        Element { kind: self.kind, site, given, scope, about, is_transition, half, is_united, from: From::Here }
+        ExecutedDependency { kind: self.kind, location: site, given_scope: given, scope, resource_region: about, is_transition, ownership_half: half, is_version_1: is_united, first_scope_origin: FirstScopeOrigin::Preceding }
     }
 
-    fn half(&self, ownership: QueueFamilyTransfer) -> Option<Half> {
+    fn ownership_half(&self, ownership: QueueFamilyTransfer) -> Option<OwnershipHalf> {
         match ownership {
             it if it.src_family == it.dst_family => None,
-            it if it.src_family == self.family => Some(Half::Release),
-            it if it.dst_family == self.family => Some(Half::Acquire),
+            it if it.src_family == self.family => Some(OwnershipHalf::Release),
+            it if it.dst_family == self.family => Some(OwnershipHalf::Acquire),
             _ => None,
         }
     }
 }
 
 /// The other half is another queue's. In version 1 that is so of memory only.
-fn limit_to_half(half: Option<Half>, scope: &mut ExpandedScope, is_united: bool) {
+fn limit_to_half(half: Option<OwnershipHalf>, scope: &mut ExpandedScope, is_united: bool) {
     let stages = if is_united { u64::MAX } else { 0 };
     match half {
-        Some(Half::Release) => (scope.dst_usages, scope.dst.0) = (UsageSet::default(), scope.dst.0 & stages),
-        Some(Half::Acquire) => (scope.src_usages, scope.src.0) = (UsageSet::default(), scope.src.0 & stages),
+        Some(OwnershipHalf::Release) => (scope.dst_usages, scope.dst.0) = (UsageSet::default(), scope.dst.0 & stages),
+        Some(OwnershipHalf::Acquire) => (scope.src_usages, scope.src.0) = (UsageSet::default(), scope.src.0 & stages),
         None => {}
     }
 }
 
 /// Where in the recorded program a place is: the command buffer and the command in it.
-pub(super) fn recorded(program: &lavascope_sync_ir::Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
+pub(super) fn recorded_location(program: &lavascope_sync_ir::Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
     use lavascope_sync_ir::{Command, HostStep};
     let ProgramLocation::Command(at) = place else { return None };
     let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };

@@ -7,32 +7,32 @@ use lavascope_abi::{
     AccessFlags2 as A, DESCRIPTOR_TYPE_ENUM, DescriptorType, IMAGE_ASPECT_FLAG_BITS_ENUM, IMAGE_LAYOUT_ENUM,
     PipelineStageFlags2 as S, RESOLVE_MODE_FLAG_BITS_ENUM,
 };
-use lavascope_diag::Fact;
+use lavascope_diag::Property;
 use lavascope_sync_ir::{LoadOp, OriginKind, ProgramLocation, Region, HostStep, StoreOp};
 
-use super::message::{Told, carried, carried_stages, is_of_shader, is_traced};
+use super::message::{ExplainedHazard, ordering_operations, ordering_stages, is_shader_access, is_ray_traced};
 use super::words::{access_names, enum_name, mask_names, stage_names};
-use super::{AccessFacts, Detail, Relation, Role, Within};
+use super::{ExplainedAccess, AccessDetail, AccessRelation, AccessRole, RenderingContext};
 
 const EVERYTHING: u64 = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
 
 /// All properties of a hazard.
-pub(super) fn facts(told: &Told<'_>) -> Vec<Fact> {
-    let (it, found) = (told.it, told.found);
-    let mut all = List::default();
+pub(super) fn properties(told: &ExplainedHazard<'_>) -> Vec<Property> {
+    let (it, found) = (told.explanation, told.hazard);
+    let mut all = PropertyList::default();
     let message_type = message_type(told);
     all.add("message_type", message_type);
     all.add("hazard_type", found.kind.name().replace('-', "_"));
-    all.add("access", access(told, &it.at));
+    all.add("access", access(told, &it.later));
     all.add("prior_access", access(told, &it.prior));
     // What an acquire stands for is a read.
-    if it.prior.is_write && it.prior.role != Role::Acquire {
-        let scopes = carried(it).map(|it| it.scope).filter(|it| it.dst_access != 0);
+    if it.prior.is_write && it.prior.role != AccessRole::Acquire {
+        let scopes = ordering_operations(it).map(|it| it.scope).filter(|it| it.dst_access != 0);
         let mut barriers: Vec<String> = scopes.map(|it| side(it.dst_stages, it.dst_access)).collect();
         barriers.dedup();
         all.add("write_barriers", if barriers.is_empty() { "0".to_owned() } else { barriers.join(":") });
     } else {
-        let stages = carried_stages(it);
+        let stages = ordering_stages(it);
         all.add("read_barriers", if stages == 0 { "0".to_owned() } else { stage_names(stages) });
     }
     all.add("command", told.command());
@@ -41,9 +41,9 @@ pub(super) fn facts(told: &Told<'_>) -> Vec<Fact> {
     all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
     details(told, message_type, &mut all);
     match (told.relation, &found.at) {
-        (Relation::Submitted, _) => submission(told, &mut all),
+        (AccessRelation::Submitted, _) => submission(told, &mut all),
         // The place in `pCommandBuffers` of whoever executes it.
-        (Relation::Executed, ProgramLocation::Command(at)) => {
+        (AccessRelation::Executed, ProgramLocation::Command(at)) => {
             let place = at.path.len().checked_sub(2).and_then(|it| at.path.get(it));
             all.add_some("command_buffer_index", place.map(u32::to_string));
         }
@@ -57,26 +57,26 @@ pub(super) fn facts(told: &Told<'_>) -> Vec<Fact> {
 }
 
 #[derive(Default)]
-struct List(Vec<Fact>);
+struct PropertyList(Vec<Property>);
 
-impl List {
+impl PropertyList {
     fn add(&mut self, key: &'static str, value: impl Into<String>) {
-        self.0.push(Fact { key, value: value.into() });
+        self.0.push(Property { key, value: value.into() });
     }
 
     fn add_some(&mut self, key: &'static str, value: Option<String>) {
-        self.0.extend(value.map(|value| Fact { key, value }));
+        self.0.extend(value.map(|value| Property { key, value }));
     }
 }
 
 /// What the later access comes from, as far as the Khronos layer tells it for a type of message.
-fn details(told: &Told<'_>, message_type: &str, all: &mut List) {
-    if told.relation != Relation::Recorded {
+fn details(told: &ExplainedHazard<'_>, message_type: &str, all: &mut PropertyList) {
+    if told.relation != AccessRelation::Recorded {
         return;
     }
-    let at = &told.it.at;
+    let at = &told.explanation.later;
     match at.detail {
-        Detail::Command(origin) => match origin.kind() {
+        AccessDetail::Command(origin) => match origin.kind() {
             OriginKind::Region(index) => all.add("region_index", index.to_string()),
             OriginKind::Descriptor(it) => {
                 all.add("descriptor_type", enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty));
@@ -86,16 +86,16 @@ fn details(told: &Told<'_>, message_type: &str, all: &mut List) {
             }
             OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
         },
-        Detail::Load(op) => all.add("load_op", load_op(op)),
-        Detail::Store(op) => all.add("store_op", store_op(op)),
-        Detail::Resolve(mode) if mode != 0 => {
+        AccessDetail::Load(op) => all.add("load_op", load_op(op)),
+        AccessDetail::Store(op) => all.add("store_op", store_op(op)),
+        AccessDetail::Resolve(mode) if mode != 0 => {
             all.add("resolve_mode", enum_name(&RESOLVE_MODE_FLAG_BITS_ENUM, mode as i32));
         }
-        Detail::Into(layouts) | Detail::Final(layouts) => {
+        AccessDetail::SubpassTransition(layouts) | AccessDetail::FinalTransition(layouts) => {
             all.add("old_layout", enum_name(&IMAGE_LAYOUT_ENUM, layouts.old));
             all.add("new_layout", enum_name(&IMAGE_LAYOUT_ENUM, layouts.new));
         }
-        Detail::Resolve(_) | Detail::Barrier(_) => {}
+        AccessDetail::Resolve(_) | AccessDetail::Barrier(_) => {}
     }
     if let (true, Region::Image(region)) = (message_type == "ClearAttachmentError", &at.region) {
         all.add("image_aspects", mask_names(&IMAGE_ASPECT_FLAG_BITS_ENUM, region.aspects.into()));
@@ -103,8 +103,8 @@ fn details(told: &Told<'_>, message_type: &str, all: &mut List) {
 }
 
 /// Where the two were submitted: the earlier one, as the Khronos layer has it, and the place of the command buffer.
-fn submission(told: &Told<'_>, all: &mut List) {
-    let (at, prior) = (&told.found.at, &told.found.prior);
+fn submission(told: &ExplainedHazard<'_>, all: &mut PropertyList) {
+    let (at, prior) = (&told.hazard.at, &told.hazard.prior);
     if let ProgramLocation::Command(prior) = prior {
         all.add("submit_index", told.names.submit_index(prior.step).to_string());
         all.add("batch_index", prior.batch.to_string());
@@ -113,7 +113,7 @@ fn submission(told: &Told<'_>, all: &mut List) {
         ProgramLocation::Command(at) => all.add("command_buffer_index", at.primary.to_string()),
         ProgramLocation::Step(step) => {
             if let Some(HostStep::Present { images, .. }) = told.program.steps.get(*step as usize) {
-                let index = images.iter().position(|it| *it == told.found.resource);
+                let index = images.iter().position(|it| *it == told.hazard.resource);
                 all.add_some("swapchain_index", index.map(|it| it.to_string()));
             }
         }
@@ -121,12 +121,12 @@ fn submission(told: &Told<'_>, all: &mut List) {
 }
 
 /// `STAGE(ACCESS)`, or what stands for accesses that have none.
-fn access(told: &Told<'_>, it: &AccessFacts) -> String {
+fn access(told: &ExplainedHazard<'_>, it: &ExplainedAccess) -> String {
     match it.role {
-        Role::Transition if told.is_transfer_of(it) => "SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER".to_owned(),
-        Role::Transition => "SYNC_IMAGE_LAYOUT_TRANSITION".to_owned(),
-        Role::Present => "SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_PRESENTED_SYNCVAL".to_owned(),
-        Role::Acquire => "SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL".to_owned(),
+        AccessRole::Transition if told.is_transfer_of(it) => "SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER".to_owned(),
+        AccessRole::Transition => "SYNC_IMAGE_LAYOUT_TRANSITION".to_owned(),
+        AccessRole::Present => "SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_PRESENTED_SYNCVAL".to_owned(),
+        AccessRole::Acquire => "SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL".to_owned(),
         _ => side(it.stage, it.access),
     }
 }
@@ -136,41 +136,41 @@ fn side(stages: u64, access: u64) -> String {
     format!("{}({access})", stage_names(stages))
 }
 
-fn message_type(told: &Told<'_>) -> &'static str {
-    let (at, prior) = (&told.it.at, &told.it.prior);
-    let is_rendering = at.within == Within::Rendering;
+fn message_type(told: &ExplainedHazard<'_>) -> &'static str {
+    let (at, prior) = (&told.explanation.later, &told.explanation.prior);
+    let is_rendering = at.within == RenderingContext::Rendering;
     match at.role {
-        Role::Present | Role::Acquire => "PresentError",
-        Role::Host => "HostError",
-        _ if told.relation != Relation::Recorded => "SubmitTimeError",
-        Role::Transition => match (at.detail, prior.role) {
-            (Detail::Final(_), Role::Store | Role::Resolve) if is_one_instance(told) => {
+        AccessRole::Present | AccessRole::Acquire => "PresentError",
+        AccessRole::Host => "HostError",
+        _ if told.relation != AccessRelation::Recorded => "SubmitTimeError",
+        AccessRole::Transition => match (at.detail, prior.role) {
+            (AccessDetail::FinalTransition(_), AccessRole::Store | AccessRole::Resolve) if is_one_instance(told) => {
                 "RenderPassFinalLayoutTransitionVsStoreOrResolveError"
             }
-            (Detail::Final(_), _) => "RenderPassFinalLayoutTransitionError",
-            (Detail::Into(_), Role::Resolve) if is_one_instance(told) => "RenderPassLayoutTransitionVsResolveError",
-            (Detail::Into(_), _) => "RenderPassLayoutTransitionError",
+            (AccessDetail::FinalTransition(_), _) => "RenderPassFinalLayoutTransitionError",
+            (AccessDetail::SubpassTransition(_), AccessRole::Resolve) if is_one_instance(told) => "RenderPassLayoutTransitionVsResolveError",
+            (AccessDetail::SubpassTransition(_), _) => "RenderPassLayoutTransitionError",
             _ => "ImageBarrierError",
         },
-        Role::Load if is_rendering => "BeginRenderingError",
-        Role::Load if prior.role == Role::Transition && told.found.at == told.found.prior => {
+        AccessRole::Load if is_rendering => "BeginRenderingError",
+        AccessRole::Load if prior.role == AccessRole::Transition && told.hazard.at == told.hazard.prior => {
             "RenderPassLoadOpVsLayoutTransitionError"
         }
-        Role::Load => "RenderPassLoadOpError",
-        Role::Store if is_rendering => "EndRenderingStoreError",
-        Role::Store => "RenderPassStoreOpError",
-        Role::Resolve if is_rendering => "EndRenderingResolveError",
-        Role::Resolve => "RenderPassResolveError",
-        Role::Command => type_of_command(at, &told.command()),
+        AccessRole::Load => "RenderPassLoadOpError",
+        AccessRole::Store if is_rendering => "EndRenderingStoreError",
+        AccessRole::Store => "RenderPassStoreOpError",
+        AccessRole::Resolve if is_rendering => "EndRenderingResolveError",
+        AccessRole::Resolve => "RenderPassResolveError",
+        AccessRole::Command => type_of_command(at, &told.command()),
     }
 }
 
 /// Whether the earlier access was made by the same render pass instance: `End` and `Next` commands end it.
-fn is_one_instance(told: &Told<'_>) -> bool {
-    told.it.is_inside_one_instance || told.found.at == told.found.prior
+fn is_one_instance(told: &ExplainedHazard<'_>) -> bool {
+    told.explanation.is_inside_one_instance || told.hazard.at == told.hazard.prior
 }
 
-fn type_of_command(at: &AccessFacts, function: &str) -> &'static str {
+fn type_of_command(at: &ExplainedAccess, function: &str) -> &'static str {
     const VIDEO: u64 = S::VIDEO_DECODE_KHR.0 | S::VIDEO_ENCODE_KHR.0;
     const ATTACHMENTS: u64 = A::COLOR_ATTACHMENT_READ.0
         | A::COLOR_ATTACHMENT_WRITE.0
@@ -179,19 +179,19 @@ fn type_of_command(at: &AccessFacts, function: &str) -> &'static str {
         | A::FRAGMENT_SHADING_RATE_ATTACHMENT_READ_KHR.0
         | A::FRAGMENT_DENSITY_MAP_READ_EXT.0;
     let part = match at.detail {
-        Detail::Command(origin) => origin.kind(),
+        AccessDetail::Command(origin) => origin.kind(),
         _ => OriginKind::Command,
     };
     let is_image = is_image(at);
     match part {
         _ if at.stage & VIDEO != 0 => "VideoError",
-        OriginKind::Descriptor(it) if is_structure(it.ty) => "AccelerationStructureDescriptorError",
+        OriginKind::Descriptor(it) if is_acceleration_structure(it.ty) => "AccelerationStructureDescriptorError",
         OriginKind::AccelerationStructure => "AccelerationStructureError",
-        _ if is_traced(at) => "AccelerationStructureDescriptorError",
-        _ if is_of_shader(at) && is_image => "ImageDescriptorError",
-        _ if is_of_shader(at) => "BufferDescriptorError",
+        _ if is_ray_traced(at) => "AccelerationStructureDescriptorError",
+        _ if is_shader_access(at) && is_image => "ImageDescriptorError",
+        _ if is_shader_access(at) => "BufferDescriptorError",
         _ if at.access & ATTACHMENTS != 0 && function == "vkCmdClearAttachments" => "ClearAttachmentError",
-        _ if at.access & ATTACHMENTS != 0 && at.within == Within::Rendering => "DynamicRenderingAttachmentError",
+        _ if at.access & ATTACHMENTS != 0 && at.within == RenderingContext::Rendering => "DynamicRenderingAttachmentError",
         _ if at.access & ATTACHMENTS != 0 => "RenderPassAttachmentError",
         _ if at.stage == S::BLIT.0 => "ImageBlitError",
         _ if at.stage == S::RESOLVE.0 => "ImageResolveError",
@@ -208,7 +208,7 @@ fn is_copy(function: &str) -> bool {
     function == "copy" || copies.iter().any(|it| function.starts_with(it))
 }
 
-fn is_structure(ty: i32) -> bool {
+fn is_acceleration_structure(ty: i32) -> bool {
     let all = [
         DescriptorType::ACCELERATION_STRUCTURE_KHR,
         DescriptorType::ACCELERATION_STRUCTURE_NV,
@@ -217,7 +217,7 @@ fn is_structure(ty: i32) -> bool {
     all.iter().any(|it| it.0 == ty)
 }
 
-pub(super) fn is_image(it: &AccessFacts) -> bool {
+pub(super) fn is_image(it: &ExplainedAccess) -> bool {
     matches!(it.region, Region::Image(_))
 }
 

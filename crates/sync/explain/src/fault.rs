@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use lavascope_diag::{Diagnostic, Fact, Fix, Severity};
+use lavascope_diag::{Diagnostic, Property, Fix, Severity};
 use lavascope_sync_ir::{UndefinedContents, UndefinedContentsKind, ProgramLocation, Program, ResourceKind};
 
-use super::Names;
-use super::diagnose::place;
-use super::element::recorded;
-use super::message::parts_text;
+use super::ProgramNames;
+use super::diagnose::diagnostic_location;
+use super::element::recorded_location;
+use super::message::regions_text;
 
 /// Faults that were found, those with the same cause once, with their number.
-pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &dyn Names) -> Vec<Diagnostic> {
+pub fn diagnose_faults(program: &Program, found: &[UndefinedContents], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     fault_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, found, it, count, names)).collect()
 }
 
@@ -23,7 +23,7 @@ pub fn fault_causes<'a>(program: &Program, found: &'a [UndefinedContents]) -> Ve
     for it in found {
         // Several parts of a resource are one fault.
         let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
-        match firsts.iter_mut().find(|(first, _)| is_same(program, first, it)) {
+        match firsts.iter_mut().find(|(first, _)| is_same_cause(program, first, it)) {
             Some((_, count)) => *count += u64::from(is_new),
             None => firsts.push((it, 1)),
         }
@@ -44,30 +44,30 @@ pub const fn fault_code(kind: UndefinedContentsKind, is_image: bool) -> &'static
 }
 
 /// The same commands as they were recorded, however often they are executed.
-fn is_same(program: &Program, one: &UndefinedContents, other: &UndefinedContents) -> bool {
-    let of = |place: &ProgramLocation| recorded(program, place).ok_or_else(|| place.clone());
+fn is_same_cause(program: &Program, one: &UndefinedContents, other: &UndefinedContents) -> bool {
+    let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     let key = |it: &UndefinedContents| (it.kind, it.resource, of(&it.at), it.prior.as_ref().map(of));
     key(one) == key(other)
 }
 
-fn diagnostic(program: &Program, all: &[UndefinedContents], fault: &UndefinedContents, count: u64, names: &dyn Names) -> Diagnostic {
+fn diagnostic(program: &Program, all: &[UndefinedContents], fault: &UndefinedContents, count: u64, names: &dyn ProgramNames) -> Diagnostic {
     let kind = program.resources.get(fault.resource.0 as usize).map(|it| &it.kind);
     let is_image = matches!(kind, Some(ResourceKind::Image(_)));
-    let mut places = vec![place("access", &fault.at, 0, program, names)];
-    places.extend(fault.prior.as_ref().map(|it| place("cause", it, 0, program, names)));
-    let mut facts = vec![Fact { key: "fault_type", value: fault.kind.short().to_owned() }];
+    let mut places = vec![diagnostic_location("access", &fault.at, 0, program, names)];
+    places.extend(fault.prior.as_ref().map(|it| diagnostic_location("cause", it, 0, program, names)));
+    let mut facts = vec![Property { key: "fault_type", value: fault.kind.short().to_owned() }];
     if let ProgramLocation::Command(at) = &fault.at {
-        facts.push(Fact { key: "submit_index", value: names.submit_index(at.step).to_string() });
-        facts.push(Fact { key: "batch_index", value: at.batch.to_string() });
-        facts.push(Fact { key: "command_buffer_index", value: at.primary.to_string() });
+        facts.push(Property { key: "submit_index", value: names.submit_index(at.step).to_string() });
+        facts.push(Property { key: "batch_index", value: at.batch.to_string() });
+        facts.push(Property { key: "command_buffer_index", value: at.primary.to_string() });
     }
     Diagnostic {
         function: names.function(&fault.at, 0),
-        places,
+        locations: places,
         objects: vec![names.object(fault.resource)],
-        facts,
-        explanation: vec![why(fault.kind).to_owned()],
-        fixes: vec![Fix { text: mend(fault.kind).to_owned(), is_verified: false }],
+        properties: facts,
+        explanation: vec![fault_reason(fault.kind).to_owned()],
+        fixes: vec![Fix { text: fix_text(fault.kind).to_owned(), is_verified: false }],
         count,
         ..Diagnostic::new(fault_code(fault.kind, is_image), severity(fault.kind), message(fault, all, names))
     }
@@ -83,12 +83,12 @@ fn severity(kind: UndefinedContentsKind) -> Severity {
     }
 }
 
-fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn Names) -> String {
+fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn ProgramNames) -> String {
     let key = |it: &UndefinedContents| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
     let same = all.iter().filter(|it| key(it) == key(fault)).map(|it| &it.region);
-    let resource = parts_text(fault.resource, same, names);
+    let resource = regions_text(fault.resource, same, names);
     let function = names.function(&fault.at, 0);
-    let prior = fault.prior.as_ref().map_or(String::new(), |it| names.place(it));
+    let prior = fault.prior.as_ref().map_or(String::new(), |it| names.location(it));
     let what = match fault.kind {
         UndefinedContentsKind::AcquireWithoutRelease => {
             format!("acquires {resource} for its queue family, but no release that matches was executed before.")
@@ -109,7 +109,7 @@ fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn Nam
     format!("{function}() {what}")
 }
 
-fn why(kind: UndefinedContentsKind) -> &'static str {
+fn fault_reason(kind: UndefinedContentsKind) -> &'static str {
     match kind {
         UndefinedContentsKind::AcquireWithoutRelease => {
             "a transfer takes a release on a queue of the source family and then an acquire, with equal families, \
@@ -127,7 +127,7 @@ fn why(kind: UndefinedContentsKind) -> &'static str {
     }
 }
 
-fn mend(kind: UndefinedContentsKind) -> &'static str {
+fn fix_text(kind: UndefinedContentsKind) -> &'static str {
     match kind {
         UndefinedContentsKind::AcquireWithoutRelease => "record the matching release where the resource was last used",
         UndefinedContentsKind::ReadWithoutAcquire => "record the acquire before the read",

@@ -3,12 +3,12 @@
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{Access, Certainty, Command, Hazard, HazardKind, ProgramLocation, Program, Region, HostStep};
 
-use super::element::recorded;
+use super::element::recorded_location;
 use lavascope_engine::usage::SYNC_TABLES;
 
 /// How sure a hazard is. The surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum HazardCertainty {
     /// Both accesses are made, and they overlap.
     Certain,
     /// A read and a write of the same resource, where the device decides whether or where.
@@ -17,39 +17,39 @@ pub enum Level {
     Possible,
 }
 
-impl Level {
+impl HazardCertainty {
     pub const fn name(self) -> &'static str {
         match self {
-            Level::Certain => "certain",
-            Level::Likely => "likely",
-            Level::Possible => "possible",
+            HazardCertainty::Certain => "certain",
+            HazardCertainty::Likely => "likely",
+            HazardCertainty::Possible => "possible",
         }
     }
 }
 
 /// How sure a hazard is, from what was recorded.
-pub fn level(program: &Program, found: &Hazard) -> Level {
-    let later = candidates(program, &found.at, found, is_write(found.kind));
-    let earlier = candidates(program, &found.prior, found, is_prior_write(found.kind));
-    let (Some(later), Some(earlier)) = (later, earlier) else { return Level::Certain };
-    of_pairs(found, &later, &earlier)
+pub fn hazard_certainty(program: &Program, found: &Hazard) -> HazardCertainty {
+    let later = candidates(program, &found.at, found, later_writes(found.kind));
+    let earlier = candidates(program, &found.prior, found, prior_writes(found.kind));
+    let (Some(later), Some(earlier)) = (later, earlier) else { return HazardCertainty::Certain };
+    most_certain_pair(found, &later, &earlier)
 }
 
 /// The same, from all accesses of the later command and of the earlier one.
-pub fn level_between(found: &Hazard, later: &[Access], earlier: &[Access]) -> Level {
-    let later = of_kind(later, found, is_write(found.kind));
-    of_pairs(found, &later, &of_kind(earlier, found, is_prior_write(found.kind)))
+pub fn hazard_certainty_between(found: &Hazard, later: &[Access], earlier: &[Access]) -> HazardCertainty {
+    let later = accesses_of_kind(later, found, later_writes(found.kind));
+    most_certain_pair(found, &later, &accesses_of_kind(earlier, found, prior_writes(found.kind)))
 }
 
 /// The surest of the pairs that meet where the hazard is.
-fn of_pairs(found: &Hazard, later: &[Access], earlier: &[Access]) -> Level {
-    let both_write = is_write(found.kind) && is_prior_write(found.kind);
+fn most_certain_pair(found: &Hazard, later: &[Access], earlier: &[Access]) -> HazardCertainty {
+    let both_write = later_writes(found.kind) && prior_writes(found.kind);
     let meets = |it: &Access| it.resource != found.resource || overlaps(&it.region, &found.region);
     let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| (at, prior)));
     let levels = pairs.filter(|(at, prior)| {
         meets(at) && meets(prior) && (at.resource != prior.resource || overlaps(&at.region, &prior.region))
     });
-    levels.map(|(at, prior)| level_of(at, prior, both_write)).min().unwrap_or(Level::Certain)
+    levels.map(|(at, prior)| pair_certainty(at, prior, both_write)).min().unwrap_or(HazardCertainty::Certain)
 }
 
 fn overlaps(one: &Region, other: &Region) -> bool {
@@ -76,13 +76,13 @@ fn overlaps(one: &Region, other: &Region) -> bool {
 }
 
 /// An access as far as its certainty goes; what is no action of a shader is certain.
-fn level_of(at: &Access, prior: &Access, both_write: bool) -> Level {
-    let unsure = if both_write { Level::Possible } else { Level::Likely };
+fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertainty {
+    let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
     match (at.certainty, prior.certainty) {
-        (Certainty::Certain, Certainty::Certain) => Level::Certain,
-        (Certainty::OneOfArray, _) | (_, Certainty::OneOfArray) => Level::Possible,
-        (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => Level::Certain,
-        (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => Level::Certain,
+        (Certainty::Certain, Certainty::Certain) => HazardCertainty::Certain,
+        (Certainty::OneOfArray, _) | (_, Certainty::OneOfArray) => HazardCertainty::Possible,
+        (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => HazardCertainty::Certain,
+        (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => HazardCertainty::Certain,
         _ => unsure,
     }
 }
@@ -126,14 +126,14 @@ fn candidates(program: &Program, place: &ProgramLocation, found: &Hazard, is_wri
         let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
         return Some(vec![Access { certainty: *certainty, ..access }]);
     }
-    let (buffer, index) = recorded(program, place)?;
+    let (buffer, index) = recorded_location(program, place)?;
     let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(index as usize)?;
     let Command::Action(accesses) = command else { return None };
-    Some(of_kind(accesses, found, is_write))
+    Some(accesses_of_kind(accesses, found, is_write))
 }
 
 /// Those that read, or those that write.
-fn of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
+fn accesses_of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
     let writes = |it: &Access| SYNC_TABLES.usage(it.stage, it.access).is_some_and(|it| SYNC_TABLES.write_column(it).is_some());
     let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
@@ -141,7 +141,7 @@ fn of_kind(accesses: &[Access], found: &Hazard, is_write: bool) -> Vec<Access> {
     if own.is_empty() { of_kind } else { own }
 }
 
-fn is_write(kind: HazardKind) -> bool {
+fn later_writes(kind: HazardKind) -> bool {
     match kind {
         HazardKind::WriteAfterRead
         | HazardKind::WriteAfterWrite
@@ -156,7 +156,7 @@ fn is_write(kind: HazardKind) -> bool {
     }
 }
 
-fn is_prior_write(kind: HazardKind) -> bool {
+fn prior_writes(kind: HazardKind) -> bool {
     match kind {
         HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => false,
         HazardKind::ReadAfterWrite
@@ -197,10 +197,10 @@ mod tests {
             resource: ResourceId(0),
             region: Region::Buffer(region),
         };
-        assert_eq!(level_between(&found(4..32), &later, &earlier), Level::Possible);
-        assert_eq!(level_between(&found(60..64), &later, &earlier), Level::Possible);
+        assert_eq!(hazard_certainty_between(&found(4..32), &later, &earlier), HazardCertainty::Possible);
+        assert_eq!(hazard_certainty_between(&found(60..64), &later, &earlier), HazardCertainty::Possible);
         let certain = [write(0..64, Certainty::Certain)];
-        assert_eq!(level_between(&found(60..64), &certain, &earlier), Level::Certain);
+        assert_eq!(hazard_certainty_between(&found(60..64), &certain, &earlier), HazardCertainty::Certain);
     }
 
     #[test]
@@ -208,17 +208,17 @@ mod tests {
         use Certainty::{Certain, Maybe, OneOfArray, Somewhere};
         let (whole, half) = (0..64, 0..32);
         let cases = [
-            (whole.clone(), Certain, half.clone(), Certain, Level::Certain, Level::Certain),
-            (whole.clone(), Certain, half.clone(), Somewhere, Level::Certain, Level::Certain),
-            (half.clone(), Somewhere, whole.clone(), Certain, Level::Certain, Level::Certain),
-            (whole.clone(), Somewhere, half.clone(), Certain, Level::Likely, Level::Possible),
-            (whole.clone(), Somewhere, whole.clone(), Somewhere, Level::Likely, Level::Possible),
-            (whole.clone(), Certain, whole.clone(), Maybe, Level::Likely, Level::Possible),
-            (whole.clone(), Certain, whole, OneOfArray, Level::Possible, Level::Possible),
+            (whole.clone(), Certain, half.clone(), Certain, HazardCertainty::Certain, HazardCertainty::Certain),
+            (whole.clone(), Certain, half.clone(), Somewhere, HazardCertainty::Certain, HazardCertainty::Certain),
+            (half.clone(), Somewhere, whole.clone(), Certain, HazardCertainty::Certain, HazardCertainty::Certain),
+            (whole.clone(), Somewhere, half.clone(), Certain, HazardCertainty::Likely, HazardCertainty::Possible),
+            (whole.clone(), Somewhere, whole.clone(), Somewhere, HazardCertainty::Likely, HazardCertainty::Possible),
+            (whole.clone(), Certain, whole.clone(), Maybe, HazardCertainty::Likely, HazardCertainty::Possible),
+            (whole.clone(), Certain, whole, OneOfArray, HazardCertainty::Possible, HazardCertainty::Possible),
         ];
         for (at, at_certainty, prior, prior_certainty, one, both) in cases {
             let (at, prior) = (access(at, at_certainty), access(prior, prior_certainty));
-            assert_eq!((level_of(&at, &prior, false), level_of(&at, &prior, true)), (one, both), "{at:?} {prior:?}");
+            assert_eq!((pair_certainty(&at, &prior, false), pair_certainty(&at, &prior, true)), (one, both), "{at:?} {prior:?}");
         }
     }
 }

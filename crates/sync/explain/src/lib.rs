@@ -3,8 +3,8 @@
 //! [`explain`] follows the earlier of two accesses through the program, with masks of what it happens before and to
 //! what it is visible, and says of every synchronization operation on the way whether and why it did not cover.
 //! [`propose`] turns the gaps into changes and keeps those with which [`lavascope_engine::check`] is content.
-//! [`over_synchronized`] takes operations away and asks whether anything changes.
-//! [`diagnose`], [`advise`] and [`never_executed`] put all that into diagnostics.
+//! [`find_over_synchronization`] takes operations away and asks whether anything changes.
+//! [`diagnose`], [`advise`] and [`diagnose_never_executed`] put all that into diagnostics.
 
 #![forbid(unsafe_code)]
 
@@ -38,48 +38,48 @@ mod mutation;
 
 use lavascope_sync_ir::{CommandBufferId, Hazard, ProgramLocation, Program, QueueId, Region, RenderPassId, ResourceId, SyncScope};
 
-pub use advise::{OVER_SYNCHRONIZATION, advise};
-pub use calling::{Executor, Names, Numbers, Sequence, description, kind_of};
-pub use change::{BatchSite, Change, Fix, HostWait};
+pub use advise::{OVER_SYNCHRONIZATION, diagnose_over_synchronization};
+pub use calling::{ExecutorNames, ProgramNames, NumberedNames, CommandSequenceNumber, resource_description, object_type};
+pub use change::{BatchLocation, ProgramChange, ProgramFix, HostWait};
 pub use describe::describe_operation;
-pub use detail::{Detail, Layouts, Relation, Within, relation};
-pub use diagnose::{causes, diagnose, report};
+pub use detail::{AccessDetail, LayoutChange, AccessRelation, RenderingContext, relation};
+pub use diagnose::{hazard_causes, diagnose_hazards, report};
 pub use fault::{diagnose_faults, fault_causes, fault_code};
-pub use level::{Level, level, level_between};
-pub use never::{NEVER_EXECUTED, never_executed, parked};
+pub use level::{HazardCertainty, hazard_certainty, hazard_certainty_between};
+pub use never::{NEVER_EXECUTED, diagnose_never_executed, blocked_submissions};
 pub use propose::{Proposal, propose};
 pub use race::{diagnose_races, race_causes, race_code, race_texts};
-pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
+pub use surplus::{CheckBudget, OverSynchronization, Removal, RedundantSync, find_over_synchronization};
 pub use words::{access_names, region_text, stage_names};
 
 /// Two accesses, and what lies between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The later one.
-    pub at: AccessFacts,
-    pub prior: AccessFacts,
+    pub later: ExplainedAccess,
+    pub prior: ExplainedAccess,
     /// The part of the resource where they meet, in the words of the later one.
     pub region: Region,
     /// In the order in which they were executed.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<SyncOperation>,
     /// Whether the order of fragments, or of loads and stores, makes them safe.
     pub is_ordered: bool,
     /// Whether both are in one render pass instance.
     pub is_inside_one_instance: bool,
     /// Whether they are in subpasses that no dependency connects: nothing else can help then.
-    pub is_apart: bool,
+    pub has_unordered_subpasses: bool,
     /// Whether the two are safe.
     pub is_covered: bool,
 }
 
 /// One of two accesses.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AccessFacts {
-    pub place: ProgramLocation,
+pub struct ExplainedAccess {
+    pub executed_at: ProgramLocation,
     /// The command buffer in which it was recorded, and the command in it.
-    pub recorded: Option<(CommandBufferId, u32)>,
-    pub lane: Lane,
-    pub role: Role,
+    pub recorded_at: Option<(CommandBufferId, u32)>,
+    pub agent: Agent,
+    pub role: AccessRole,
     pub resource: ResourceId,
     pub region: Region,
     /// One bit of `VkPipelineStageFlags2`; zero for layout transitions and presentation.
@@ -87,15 +87,15 @@ pub struct AccessFacts {
     /// One bit of `VkAccessFlags2`; zero for layout transitions and presentation.
     pub access: u64,
     pub is_write: bool,
-    pub detail: Detail,
-    pub within: Within,
+    pub detail: AccessDetail,
+    pub within: RenderingContext,
     /// Of the render pass instance that it is in.
     pub subpass: Option<u32>,
 }
 
 /// Who executes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lane {
+pub enum Agent {
     Queue(QueueId),
     Host,
     Presentation,
@@ -103,7 +103,7 @@ pub enum Lane {
 
 /// What an access is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub enum AccessRole {
     Command,
     Transition,
     Load,
@@ -117,24 +117,24 @@ pub enum Role {
 
 /// A synchronization operation, as it was executed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
-    pub place: ProgramLocation,
-    pub lane: Lane,
-    pub kind: OperationKind,
-    pub site: Site,
+pub struct SyncOperation {
+    pub executed_at: ProgramLocation,
+    pub agent: Agent,
+    pub kind: SyncOperationKind,
+    pub location: OperationLocation,
     /// Its masks, as given.
     pub scope: SyncScope,
     /// The part of a resource that it is limited to.
-    pub about: Option<(ResourceId, Region)>,
-    pub verdict: Verdict,
+    pub resource_region: Option<(ResourceId, Region)>,
+    pub coverage: ScopeCoverage,
     /// Why it alone did not make the two accesses safe; empty if it did.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<CoverageGap>,
     /// The bits with which its masks would have.
     pub missing: SyncScope,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OperationKind {
+pub enum SyncOperationKind {
     Barrier,
     /// Set and waited for.
     Event,
@@ -148,18 +148,18 @@ pub enum OperationKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum ScopeCoverage {
     /// The earlier access is in its first scope and the later one in its second.
-    Covers,
+    Both,
     /// The earlier access is in its first scope, directly or by a chain, but the later one is not in its second.
-    Carries,
+    FirstOnly,
     /// The earlier access is not in its first scope.
-    Misses,
+    NotInFirst,
 }
 
 /// Why an operation does not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Gap {
+pub enum CoverageGap {
     /// The stage of the earlier access is not in the source stages.
     SourceStage,
     SourceAccess,
@@ -169,9 +169,9 @@ pub enum Gap {
     OtherRange,
     OtherResource,
     /// It is about another resource in the same memory than this one, through which the earlier access went,
-    EarlierName(ResourceId),
+    PriorThroughAlias(ResourceId),
     /// or the later.
-    LaterName(ResourceId),
+    LaterThroughAlias(ResourceId),
     OtherQueue,
     /// It was executed before the earlier access.
     BeforeAccess,
@@ -204,12 +204,12 @@ pub enum Gap {
 
 /// Where in a program an operation can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Site {
+pub enum OperationLocation {
     /// A dependency of a barrier; none: the masks of the whole command, version 1.
     Barrier {
         buffer: CommandBufferId,
         command: u32,
-        element: Option<u32>,
+        dependency: Option<u32>,
     },
     /// A dependency of an event wait, and the command that set the event.
     Event {
@@ -217,7 +217,7 @@ pub enum Site {
         buffer: CommandBufferId,
         command: u32,
         event: u32,
-        element: Option<u32>,
+        dependency: Option<u32>,
     },
     /// A dependency of a render pass; none: the implicit one.
     Subpass {
@@ -225,8 +225,8 @@ pub enum Site {
         dependency: Option<u32>,
     },
     Semaphore {
-        signal: Option<BatchPart>,
-        wait: Option<BatchPart>,
+        signal: Option<BatchSemaphoreLocation>,
+        wait: Option<BatchSemaphoreLocation>,
     },
     /// An event that was set, and not waited for.
     SetEvent {
@@ -239,7 +239,7 @@ pub enum Site {
 
 /// A wait or a signal of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BatchPart {
+pub struct BatchSemaphoreLocation {
     pub step: u32,
     pub batch: u32,
     pub index: u32,
@@ -252,40 +252,40 @@ pub fn explain(program: &Program, found: &Hazard) -> Option<Explanation> {
 
 /// Explains many hazards of one program.
 pub struct Explainer<'a> {
-    timeline: timeline::Timeline<'a>,
+    timeline: timeline::ExecutionTimeline<'a>,
 }
 
 impl<'a> Explainer<'a> {
     pub fn new(program: &'a Program) -> Explainer<'a> {
-        Explainer { timeline: timeline::Timeline::new(program) }
+        Explainer { timeline: timeline::ExecutionTimeline::new(program) }
     }
 
     pub fn explain(&self, found: &Hazard) -> Option<Explanation> {
-        let pairs = pair::pairs(&self.timeline, found);
-        pairs.into_iter().next().map(|it| self.explanation(&it))
+        let pairs = pair::pairs_of_hazard(&self.timeline, found);
+        pairs.into_iter().next().map(|it| self.explain_pair(&it))
     }
 
-    fn explanation(&self, pair: &pair::Pair) -> Explanation {
-        let followed = follow::follow(&self.timeline, pair, follow::Want::Operations);
+    fn explain_pair(&self, pair: &pair::AccessPair) -> Explanation {
+        let followed = follow::follow_access(&self.timeline, pair, follow::FollowMode::WithOperations);
         Explanation {
-            at: self.facts(pair.at.0, pair.at.1),
-            prior: self.facts(pair.prior.0, pair.prior.1),
+            later: self.describe_access(pair.later.0, pair.later.1),
+            prior: self.describe_access(pair.prior.0, pair.prior.1),
             region: pair.region.clone(),
             operations: followed.operations,
             is_ordered: followed.is_ordered,
             is_inside_one_instance: followed.is_inside_one_instance,
-            is_apart: followed.is_apart,
+            has_unordered_subpasses: followed.has_unordered_subpasses,
             is_covered: followed.is_covered,
         }
     }
 
-    fn facts(&self, moment: usize, used: usize) -> AccessFacts {
-        let (moment, used) = pair::used(&self.timeline, moment, used);
+    fn describe_access(&self, moment: usize, used: usize) -> ExplainedAccess {
+        let (moment, used) = pair::access_at(&self.timeline, moment, used);
         let desc = &lavascope_engine::usage::SYNC_TABLES.usages[usize::from(used.usage.0)];
-        AccessFacts {
-            place: moment.place.clone(),
-            recorded: element::recorded(self.timeline.program, &moment.place),
-            lane: self.timeline.lane(moment.queue),
+        ExplainedAccess {
+            executed_at: moment.executed_at.clone(),
+            recorded_at: element::recorded_location(self.timeline.program, &moment.executed_at),
+            agent: self.timeline.agent(moment.queue),
             role: used.role,
             resource: used.resource,
             region: used.region.clone(),
@@ -300,26 +300,26 @@ impl<'a> Explainer<'a> {
 
     /// Every two accesses of the program that follow each other on some memory, and whether they are safe: for
     /// comparing with the engine. Reads that follow reads are left out.
-    pub fn neighbors(&self) -> Vec<Neighbors> {
-        pair::neighbors(&self.timeline)
+    pub fn adjacent_accesses(&self) -> Vec<AdjacentAccesses> {
+        pair::adjacent_accesses(&self.timeline)
     }
 }
 
 /// Two accesses between which nothing else uses the memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Neighbors {
+pub struct AdjacentAccesses {
     pub prior: ProgramLocation,
-    pub at: ProgramLocation,
+    pub later: ProgramLocation,
     pub resource: ResourceId,
     pub is_covered: bool,
 }
 
-impl timeline::Timeline<'_> {
-    fn lane(&self, queue: u8) -> Lane {
+impl timeline::ExecutionTimeline<'_> {
+    fn agent(&self, queue: u8) -> Agent {
         match queue {
-            it if it == self.host() => Lane::Host,
-            it if it == self.presentation() => Lane::Presentation,
-            it => Lane::Queue(QueueId(u32::from(it))),
+            it if it == self.host() => Agent::Host,
+            it if it == self.presentation() => Agent::Presentation,
+            it => Agent::Queue(QueueId(u32::from(it))),
         }
     }
 }

@@ -3,13 +3,13 @@
 use lavascope_sim::hazard::{Kinds, random_program};
 use lavascope_sync_ir::{Hazard, Program, SyncScope};
 
-use super::surplus::{Removal, single_bits, sites, without};
-use super::{Explainer, Gap, Operation, Site, Verdict};
+use super::surplus::{Removal, single_bits, sync_locations, without_sync};
+use super::{Explainer, CoverageGap, SyncOperation, OperationLocation, ScopeCoverage};
 use lavascope_engine::check;
 
 /// What explanations say about what was weakened.
 #[derive(Debug, Default)]
-struct Score {
+struct ExplanationScore {
     /// Weakened programs that have hazards.
     all: usize,
     /// Of these, where an explanation names the operation,
@@ -18,12 +18,12 @@ struct Score {
     blamed: usize,
 }
 
-fn score(kinds: Kinds, programs: u64) -> Score {
-    let mut score = Score::default();
+fn score(kinds: Kinds, programs: u64) -> ExplanationScore {
+    let mut score = ExplanationScore::default();
     for program in (1..=programs).map(|seed| random_program(seed, &kinds)).filter(|it| check(it).is_empty()) {
-        for (site, scope, _) in sites(&program) {
+        for (site, scope, _) in sync_locations(&program) {
             for bits in single_bits(scope) {
-                let Some(weak) = without(&program, site, Removal::Bits(bits)) else { continue };
+                let Some(weak) = without_sync(&program, site, Removal::Bits(bits)) else { continue };
                 let found = check(&weak);
                 if found.is_empty() {
                     continue;
@@ -31,7 +31,7 @@ fn score(kinds: Kinds, programs: u64) -> Score {
                 let named = operations(&weak, &found, site);
                 score.all += 1;
                 score.named += usize::from(!named.is_empty());
-                score.blamed += usize::from(named.iter().flat_map(|it| &it.gaps).any(|gap| is_about(*gap, bits)));
+                score.blamed += usize::from(named.iter().flat_map(|it| &it.gaps).any(|gap| blames_bits(*gap, bits)));
             }
         }
     }
@@ -39,35 +39,35 @@ fn score(kinds: Kinds, programs: u64) -> Score {
 }
 
 /// What explanations say of the operation that was weakened.
-fn operations(program: &Program, found: &[Hazard], site: Site) -> Vec<Operation> {
+fn operations(program: &Program, found: &[Hazard], site: OperationLocation) -> Vec<SyncOperation> {
     let explainer = Explainer::new(program);
     let explanations = found.iter().filter_map(|it| explainer.explain(it));
-    let is_it = |it: &Operation| it.verdict != Verdict::Covers && is_same(it.site, site);
+    let is_it = |it: &SyncOperation| it.coverage != ScopeCoverage::Both && is_same(it.location, site);
     explanations.flat_map(|it| it.operations).filter(is_it).collect()
 }
 
-fn is_about(gap: Gap, bits: SyncScope) -> bool {
+fn blames_bits(gap: CoverageGap, bits: SyncScope) -> bool {
     match gap {
         // Without its stage an access is not in the access scope either.
-        Gap::SourceStage => bits.src_stages != 0,
-        Gap::SourceAccess => bits.src_access != 0,
-        Gap::DestinationStage | Gap::WaitStages => bits.dst_stages != 0,
-        Gap::DestinationAccess => bits.dst_access != 0,
+        CoverageGap::SourceStage => bits.src_stages != 0,
+        CoverageGap::SourceAccess => bits.src_access != 0,
+        CoverageGap::DestinationStage | CoverageGap::WaitStages => bits.dst_stages != 0,
+        CoverageGap::DestinationAccess => bits.dst_access != 0,
         _ => false,
     }
 }
 
 /// A weakened site knows one end of a semaphore, and not where an event was set.
-fn is_same(own: Site, weakened: Site) -> bool {
+fn is_same(own: OperationLocation, weakened: OperationLocation) -> bool {
     match (own, weakened) {
-        (Site::Event { buffer, command, element, .. }, Site::Event { buffer: b, command: c, element: e, .. }) => {
+        (OperationLocation::Event { buffer, command, dependency: element, .. }, OperationLocation::Event { buffer: b, command: c, dependency: e, .. }) => {
             (buffer, command) == (b, c) && (e.is_none() || element == e)
         }
-        (Site::Semaphore { signal, wait }, Site::Semaphore { signal: s, wait: w }) => {
+        (OperationLocation::Semaphore { signal, wait }, OperationLocation::Semaphore { signal: s, wait: w }) => {
             s.is_some() && signal == s || w.is_some() && wait == w
         }
         // The masks of a whole command of version 1 are those of its elements too.
-        (Site::Barrier { buffer, command, .. }, Site::Barrier { buffer: b, command: c, element: None }) => {
+        (OperationLocation::Barrier { buffer, command, .. }, OperationLocation::Barrier { buffer: b, command: c, dependency: None }) => {
             (buffer, command) == (b, c)
         }
         (own, weakened) => own == weakened,

@@ -1,9 +1,9 @@
 //! Work that was never executed, as diagnostics: nothing in it was checked, and nobody may take that for clean.
 
-use lavascope_diag::{Diagnostic, Place, Severity};
+use lavascope_diag::{Diagnostic, DiagnosticLocation, Severity};
 use lavascope_sync_ir::{SemaphorePoint, Program, QueueId, HostStep};
 
-use super::Names;
+use super::ProgramNames;
 use lavascope_engine::Engine;
 
 /// The code of work that waits forever.
@@ -11,7 +11,7 @@ pub const NEVER_EXECUTED: &str = "SYNC-NEVER-EXECUTED";
 
 /// Work of a program that was never executed, since it waits for what nobody signals: its queue, and the step that
 /// submitted it.
-pub fn parked(program: &Program) -> Vec<(QueueId, u32)> {
+pub fn blocked_submissions(program: &Program) -> Vec<(QueueId, u32)> {
     let mut engine = Engine::new(&program.queues, program.event_count, program.semaphore_count, program.fence_count);
     program.resources.iter().for_each(|it| {
         engine.add_resource(it);
@@ -27,7 +27,7 @@ pub fn parked(program: &Program) -> Vec<(QueueId, u32)> {
 }
 
 /// One diagnostic for each submission that is [`parked`].
-pub fn never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn Names) -> Vec<Diagnostic> {
+pub fn diagnose_never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     let mut told: Vec<(QueueId, u32)> = Vec::new();
     let mut found = Vec::new();
     for (queue, step) in parked {
@@ -43,8 +43,8 @@ pub fn never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn 
         let path = names.path(&lavascope_sync_ir::ProgramLocation::Step(*step), 0);
         let (step, queue) = (names.step(*step), names.queue(*queue));
         let message = format!("Work of {step} on {queue} was never executed, and not checked: {why}");
-        let places = vec![Place { path, ..Place::new("submission", step.clone(), step) }];
-        found.push(Diagnostic { places, ..Diagnostic::new(NEVER_EXECUTED, Severity::Warning, message) });
+        let places = vec![DiagnosticLocation { path, ..DiagnosticLocation::new("submission", step.clone(), step) }];
+        found.push(Diagnostic { locations: places, ..Diagnostic::new(NEVER_EXECUTED, Severity::Warning, message) });
     }
     found
 }
@@ -57,7 +57,7 @@ fn waits(program: &Program, step: u32) -> Vec<SemaphorePoint> {
     }
 }
 
-fn waits_text(waits: &[SemaphorePoint], names: &dyn Names) -> String {
+fn waits_text(waits: &[SemaphorePoint], names: &dyn ProgramNames) -> String {
     let text = |it: &SemaphorePoint| match it.value {
         Some(value) => format!("{} with the value {value}", names.semaphore(it.semaphore)),
         None => names.semaphore(it.semaphore),

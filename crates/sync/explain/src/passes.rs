@@ -8,37 +8,37 @@ use lavascope_sync_ir::{
     RenderingAttachment, SyncScope, StoreOp, Subpass, SubpassDependency,
 };
 
-use super::detail::{Detail, Layouts, Within};
-use super::element::{Element, From};
-use super::timeline::{Builder, Happens, Resumption, Used};
-use super::{OperationKind, Role, Site};
+use super::detail::{AccessDetail, LayoutChange, RenderingContext};
+use super::element::{ExecutedDependency, FirstScopeOrigin};
+use super::timeline::{TimelineBuilder, TimelineAction, Resumption, TimelineAccess};
+use super::{SyncOperationKind, AccessRole, OperationLocation};
 use lavascope_engine::order::AccessOrder;
 use lavascope_engine::scope::ExpandedScope;
 use lavascope_engine::usage::{SYNC_TABLES, TRANSITION_WRITE, UsageIndex};
 
 /// A render pass instance that is open.
-pub(super) struct Instance {
+pub(super) struct TimelineInstance {
     /// The moment at which it began.
     id: usize,
-    kind: Kind,
+    kind: TimelineInstanceKind,
 }
 
-enum Kind {
-    Pass(Box<Pass>),
+enum TimelineInstanceKind {
+    RenderPass(Box<TimelineRenderPass>),
     Rendering(Rendering),
 }
 
-struct Pass {
+struct TimelineRenderPass {
     id: RenderPassId,
-    pass: RenderPass,
+    render_pass: RenderPass,
     views: Vec<AttachmentView>,
     area: Area,
     /// How many dependencies were given; the implied ones stand behind.
-    given: usize,
+    explicit_dependencies: usize,
     subpass: u32,
     layouts: Vec<i32>,
     /// The subpass that used each attachment last.
-    users: Vec<Option<u32>>,
+    last_users: Vec<Option<u32>>,
 }
 
 pub(super) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
@@ -52,40 +52,40 @@ const IMPLICIT_FROM_OUTSIDE: SyncScope =
 const IMPLICIT_TO_OUTSIDE: SyncScope =
     SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
 
-impl Instance {
+impl TimelineInstance {
     /// Says of an access where in the instance it is.
-    pub(super) fn place(&self, used: &mut Used) {
+    pub(super) fn assign_instance(&self, used: &mut TimelineAccess) {
         used.instance = Some(self.id);
         match &self.kind {
-            Kind::Pass(pass) => {
+            TimelineInstanceKind::RenderPass(pass) => {
                 used.subpass = Some(pass.subpass);
-                used.apart = pass.unordered();
-                used.within = Within::RenderPass(pass.id);
+                used.unordered_subpasses = pass.unordered();
+                used.within = RenderingContext::RenderPass(pass.id);
             }
-            Kind::Rendering(_) => {
+            TimelineInstanceKind::Rendering(_) => {
                 used.subpass = Some(0);
-                used.within = Within::Rendering;
+                used.within = RenderingContext::Rendering;
             }
         }
     }
 }
 
-impl Builder<'_> {
+impl TimelineBuilder<'_> {
     pub(super) fn begin_render_pass(&mut self, id: RenderPassId, views: &[AttachmentView], area: Area) {
         let Some(mut pass) = self.program.render_passes.get(id.0 as usize).cloned() else { return };
         let given = pass.dependencies.len();
-        add_implied(&mut pass);
+        add_implicit_dependencies(&mut pass);
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
         let users = vec![None; pass.attachments.len()];
-        let pass = Pass { id, pass, views: views.to_vec(), area, given, subpass: 0, layouts, users };
-        let moment = self.push(Happens::PassBegins);
-        self.instance = Some(Instance { id: moment, kind: Kind::Pass(Box::new(pass)) });
+        let pass = TimelineRenderPass { id, render_pass: pass, views: views.to_vec(), area, explicit_dependencies: given, subpass: 0, layouts, last_users: users };
+        let moment = self.push(TimelineAction::PassBegins);
+        self.instance = Some(TimelineInstance { id: moment, kind: TimelineInstanceKind::RenderPass(Box::new(pass)) });
         self.begin_subpass();
     }
 
     pub(super) fn next_subpass(&mut self) {
         self.end_subpass();
-        if let Some(Instance { kind: Kind::Pass(pass), .. }) = &mut self.instance {
+        if let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &mut self.instance {
             pass.subpass += 1;
             self.begin_subpass();
         }
@@ -94,38 +94,38 @@ impl Builder<'_> {
     pub(super) fn end_render_pass(&mut self) {
         self.end_subpass();
         let flags = self.flags();
-        let Some(Instance { kind: Kind::Pass(pass), .. }) = self.instance.take() else { return };
+        let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = self.instance.take() else { return };
         let outgoing = pass.dependencies(flags, |it| it.dst.is_none());
-        self.push(Happens::PassEnds(outgoing));
+        self.push(TimelineAction::PassEnds(outgoing));
         let mut transitions = Vec::new();
-        for (index, attachment) in pass.pass.attachments.iter().enumerate() {
-            let Some(last) = last_use(&pass.pass, index) else { continue };
+        for (index, attachment) in pass.render_pass.attachments.iter().enumerate() {
+            let Some(last) = last_use(&pass.render_pass, index) else { continue };
             if pass.layouts[index] != attachment.final_layout {
                 let gates = pass.dependencies(flags, |it| it.src == Some(last));
                 let second = pass.dependencies(flags, |it| it.dst.is_none() && pass.is_user(it.src, index));
-                let layouts = Layouts { old: pass.layouts[index], new: attachment.final_layout };
-                transitions.extend(pass.transition(index, gates, second, Detail::Final(layouts)));
+                let layouts = LayoutChange { old: pass.layouts[index], new: attachment.final_layout };
+                transitions.extend(pass.transition(index, gates, second, AccessDetail::FinalTransition(layouts)));
             }
         }
-        self.uses(transitions);
+        self.push_accesses(transitions);
     }
 
     fn begin_subpass(&mut self) {
         let flags = self.flags();
-        let Some(Instance { kind: Kind::Pass(pass), .. }) = &mut self.instance else { return };
+        let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &mut self.instance else { return };
         let incoming = pass.dependencies(flags, |it| it.dst == Some(pass.subpass));
         let (transitions, loads) = (pass.transitions(flags), pass.loads());
-        self.push(Happens::SubpassBegins(incoming));
-        self.uses(transitions);
-        self.uses(loads);
+        self.push(TimelineAction::SubpassBegins(incoming));
+        self.push_accesses(transitions);
+        self.push_accesses(loads);
     }
 
     fn end_subpass(&mut self) {
-        let Some(Instance { kind: Kind::Pass(pass), .. }) = &self.instance else { return };
+        let Some(TimelineInstance { kind: TimelineInstanceKind::RenderPass(pass), .. }) = &self.instance else { return };
         let (resolves, stores) = (pass.resolves(), pass.stores());
-        self.uses(resolves);
-        self.uses(stores);
-        self.push(Happens::SubpassEnds);
+        self.push_accesses(resolves);
+        self.push_accesses(stores);
+        self.push(TimelineAction::SubpassEnds);
     }
 
     pub(super) fn begin_rendering(&mut self, rendering: &Rendering) {
@@ -134,87 +134,87 @@ impl Builder<'_> {
         let resumed = suspended.filter(|_| rendering.is_resuming);
         let id = resumed.unwrap_or(self.moments.len());
         let resumption = if resumed.is_some() { Resumption::Resumed } else { Resumption::New };
-        self.push(Happens::RenderingBegins { instance: id, resumption });
-        self.instance = Some(Instance { id, kind: Kind::Rendering(rendering.clone()) });
+        self.push(TimelineAction::RenderingBegins { instance: id, resumption });
+        self.instance = Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering.clone()) });
         if !rendering.is_resuming {
-            let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
+            let inside = AttachmentArea { area: rendering.area, views: views(rendering.view_mask) };
             let loads = rendering.attachments.iter().flat_map(|it| {
                 let usage = load(it.kind, it.load);
-                inside.uses(&it.view, it.kind, How { usage, order: AccessOrder::Load, detail: Detail::Load(it.load) })
+                inside.accesses(&it.view, it.kind, AttachmentAccess { usage, order: AccessOrder::Load, detail: AccessDetail::Load(it.load) })
             });
-            self.uses(loads.collect());
+            self.push_accesses(loads.collect());
         }
     }
 
     pub(super) fn end_rendering(&mut self) {
-        let Some(Instance { id, kind: Kind::Rendering(rendering) }) = &self.instance else { return };
-        let (id, inside) = (*id, Inside { area: rendering.area, views: views(rendering.view_mask) });
+        let Some(TimelineInstance { id, kind: TimelineInstanceKind::Rendering(rendering) }) = &self.instance else { return };
+        let (id, inside) = (*id, AttachmentArea { area: rendering.area, views: views(rendering.view_mask) });
         if rendering.is_suspending {
             let queue = usize::from(self.queue());
             self.suspended[queue] = Some(id);
         } else {
-            let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
+            let resolves: Vec<TimelineAccess> = rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
             let stores = rendering.attachments.iter().flat_map(|it| {
                 let usage = store(it.kind, it.store);
-                inside.uses(&it.view, it.kind, How { usage, order: AccessOrder::StoreOrResolve, detail: Detail::Store(it.store) })
+                inside.accesses(&it.view, it.kind, AttachmentAccess { usage, order: AccessOrder::StoreOrResolve, detail: AccessDetail::Store(it.store) })
             });
-            let stores: Vec<Used> = stores.collect();
-            self.uses(resolves);
-            self.uses(stores);
+            let stores: Vec<TimelineAccess> = stores.collect();
+            self.push_accesses(resolves);
+            self.push_accesses(stores);
         }
-        self.push(Happens::RenderingEnds);
+        self.push(TimelineAction::RenderingEnds);
         self.instance = None;
     }
 }
 
-impl Pass {
+impl TimelineRenderPass {
     /// Dependencies, those of a subpass on itself left out.
-    fn dependencies(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<Element> {
-        let all = self.pass.dependencies.iter().enumerate();
+    fn dependencies(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<ExecutedDependency> {
+        let all = self.render_pass.dependencies.iter().enumerate();
         let wanted = all.filter(|(_, it)| is_wanted(it) && it.src != it.dst);
-        let element = |(index, it): (usize, &SubpassDependency)| Element {
-            kind: OperationKind::SubpassDependency,
-            site: Site::Subpass { pass: self.id, dependency: (index < self.given).then_some(index as u32) },
-            given: it.scope,
+        let element = |(index, it): (usize, &SubpassDependency)| ExecutedDependency {
+            kind: SyncOperationKind::SubpassDependency,
+            location: OperationLocation::Subpass { pass: self.id, dependency: (index < self.explicit_dependencies).then_some(index as u32) },
+            given_scope: it.scope,
             scope: ExpandedScope::new(it.scope, flags),
-            about: None,
+            resource_region: None,
             is_transition: false,
-            half: None,
-            is_united: false,
-            from: it.src.map_or(From::Outside, From::Subpass),
+            ownership_half: None,
+            is_version_1: false,
+            first_scope_origin: it.src.map_or(FirstScopeOrigin::BeforeRenderPass, FirstScopeOrigin::Subpass),
         };
         wanted.map(element).collect()
     }
 
     fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
-        subpass.is_some_and(|it| layout_in(&self.pass, it, attachment).is_some())
+        subpass.is_some_and(|it| layout_in(&self.render_pass, it, attachment).is_some())
     }
 
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self, flags: u32) -> Vec<Used> {
+    fn transitions(&mut self, flags: u32) -> Vec<TimelineAccess> {
         let mut found = Vec::new();
-        for index in 0..self.pass.attachments.len() {
-            let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
+        for index in 0..self.render_pass.attachments.len() {
+            let Some(layout) = layout_in(&self.render_pass, self.subpass, index) else { continue };
             if layout != self.layouts[index] {
-                let gates = match self.users[index] {
+                let gates = match self.last_users[index] {
                     None => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
                     Some(last) => self.dependencies(flags, |it| it.src == Some(last)),
                 };
                 let second = self.dependencies(flags, |it| it.dst == Some(self.subpass));
-                let layouts = Layouts { old: self.layouts[index], new: layout };
-                found.extend(self.transition(index, gates, second, Detail::Into(layouts)));
+                let layouts = LayoutChange { old: self.layouts[index], new: layout };
+                found.extend(self.transition(index, gates, second, AccessDetail::SubpassTransition(layouts)));
             }
-            (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
+            (self.layouts[index], self.last_users[index]) = (layout, Some(self.subpass));
         }
         found
     }
 
-    fn transition(&self, attachment: usize, gates: Vec<Element>, second: Vec<Element>, detail: Detail) -> Option<Used> {
+    fn transition(&self, attachment: usize, gates: Vec<ExecutedDependency>, second: Vec<ExecutedDependency>, detail: AccessDetail) -> Option<TimelineAccess> {
         let view = self.views.get(attachment)?;
         let region = Region::Image(view.region.clone());
-        let within = Within::RenderPass(self.id);
-        let used = Used::new(view.resource, region, TRANSITION_WRITE, Role::Transition);
-        Some(Used { gates, second, detail, within, ..used })
+        let within = RenderingContext::RenderPass(self.id);
+        let used = TimelineAccess::new(view.resource, region, TRANSITION_WRITE, AccessRole::Transition);
+        Some(TimelineAccess { first_scopes: gates, second_scopes: second, detail, within, ..used })
     }
 
     /// Earlier subpasses from which no path of dependencies leads to the current one.
@@ -223,7 +223,7 @@ impl Pass {
         before[self.subpass as usize] = true;
         for subpass in (0..=self.subpass).rev() {
             if before[subpass as usize] {
-                let into = self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass));
+                let into = self.render_pass.dependencies.iter().filter(|it| it.dst == Some(subpass));
                 into.filter_map(|it| it.src.filter(|src| *src < subpass)).for_each(|it| before[it as usize] = true);
             }
         }
@@ -233,66 +233,66 @@ impl Pass {
     /// The accesses of attachments for which this is the subpass, aspect by aspect.
     fn own_accesses(
         &self,
-        inside: impl Fn(usize) -> Option<Inside>,
-        usage: impl Fn(usize, AttachmentKind) -> (Option<UsageIndex>, Detail),
+        inside: impl Fn(usize) -> Option<AttachmentArea>,
+        usage: impl Fn(usize, AttachmentKind) -> (Option<UsageIndex>, AccessDetail),
         order: AccessOrder,
-    ) -> Vec<Used> {
+    ) -> Vec<TimelineAccess> {
         let mut found = Vec::new();
-        for (index, it) in self.pass.attachments.iter().enumerate() {
+        for (index, it) in self.render_pass.attachments.iter().enumerate() {
             let (Some(inside), Some(view)) = (inside(index), self.views.get(index)) else { continue };
-            for part in parts(it.kind) {
+            for part in separate_aspects(it.kind) {
                 let (usage, detail) = usage(index, part);
-                let how = How { usage, order, detail };
-                found.extend(inside.uses(view, part, how));
+                let how = AttachmentAccess { usage, order, detail };
+                found.extend(inside.accesses(view, part, how));
             }
         }
         found
     }
 
-    fn inside(&self) -> Inside {
-        let view_mask = self.pass.subpasses.get(self.subpass as usize).map_or(0, |it| it.view_mask);
-        Inside { area: self.area, views: views(view_mask) }
+    fn attachment_area(&self) -> AttachmentArea {
+        let view_mask = self.render_pass.subpasses.get(self.subpass as usize).map_or(0, |it| it.view_mask);
+        AttachmentArea { area: self.area, views: views(view_mask) }
     }
 
     /// The same of an attachment, without what some other subpasses touch of it.
-    fn alone(&self, attachment: usize, is_other: impl Fn(u32) -> bool) -> Option<Inside> {
-        layout_in(&self.pass, self.subpass, attachment)?;
-        let all = 0..self.pass.subpasses.len() as u32;
-        let mut users = all.filter(|it| is_other(*it) && layout_in(&self.pass, *it, attachment).is_some());
-        let inside = self.inside();
+    fn exclusive_area(&self, attachment: usize, is_other: impl Fn(u32) -> bool) -> Option<AttachmentArea> {
+        layout_in(&self.render_pass, self.subpass, attachment)?;
+        let all = 0..self.render_pass.subpasses.len() as u32;
+        let mut users = all.filter(|it| is_other(*it) && layout_in(&self.render_pass, *it, attachment).is_some());
+        let inside = self.attachment_area();
         let Some(own) = inside.views else { return users.next().is_none().then_some(inside) };
-        let left = users.fold(own, |left, it| left & !self.pass.subpasses[it as usize].view_mask);
-        (left != 0).then_some(Inside { views: Some(left), ..inside })
+        let left = users.fold(own, |left, it| left & !self.render_pass.subpasses[it as usize].view_mask);
+        (left != 0).then_some(AttachmentArea { views: Some(left), ..inside })
     }
 
-    fn loads(&self) -> Vec<Used> {
+    fn loads(&self) -> Vec<TimelineAccess> {
         let usage = |index: usize, part| {
-            let it = &self.pass.attachments[index];
+            let it = &self.render_pass.attachments[index];
             let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
-            (load(part, op), Detail::Load(op))
+            (load(part, op), AccessDetail::Load(op))
         };
-        self.own_accesses(|it| self.alone(it, |it| it < self.subpass), usage, AccessOrder::Load)
+        self.own_accesses(|it| self.exclusive_area(it, |it| it < self.subpass), usage, AccessOrder::Load)
     }
 
-    fn stores(&self) -> Vec<Used> {
+    fn stores(&self) -> Vec<TimelineAccess> {
         let usage = |index: usize, part| {
-            let it = &self.pass.attachments[index];
+            let it = &self.render_pass.attachments[index];
             let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
-            (store(part, op), Detail::Store(op))
+            (store(part, op), AccessDetail::Store(op))
         };
-        self.own_accesses(|it| self.alone(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
+        self.own_accesses(|it| self.exclusive_area(it, |it| it > self.subpass), usage, AccessOrder::StoreOrResolve)
     }
 
-    fn resolves(&self) -> Vec<Used> {
-        let Some(subpass) = self.pass.subpasses.get(self.subpass as usize) else { return Vec::new() };
+    fn resolves(&self) -> Vec<TimelineAccess> {
+        let Some(subpass) = self.render_pass.subpasses.get(self.subpass as usize) else { return Vec::new() };
         let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
         let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth).collect();
         let mut found = Vec::new();
         for (from, to) in pairs {
-            let both = [(from, resolve_usage(false), AccessOrder::StoreOrResolve), (to, resolve_usage(true), AccessOrder::None)];
+            let both = [(from, color_or_resolve_usage(false), AccessOrder::StoreOrResolve), (to, color_or_resolve_usage(true), AccessOrder::None)];
             for (index, usage, order) in both {
-                let is_own = |it: usize| (it == index as usize).then(|| self.inside());
-                found.extend(self.own_accesses(is_own, |_, _| (usage, Detail::Resolve(0)), order));
+                let is_own = |it: usize| (it == index as usize).then(|| self.attachment_area());
+                found.extend(self.own_accesses(is_own, |_, _| (usage, AccessDetail::Resolve(0)), order));
             }
         }
         found
@@ -316,7 +316,7 @@ fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
 
 /// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
 /// no dependency is given.
-fn add_implied(pass: &mut RenderPass) {
+fn add_implicit_dependencies(pass: &mut RenderPass) {
     let mut implied = Vec::new();
     for subpass in 0..pass.subpasses.len() as u32 {
         let own = Some(subpass);
@@ -338,7 +338,7 @@ fn add_implied(pass: &mut RenderPass) {
 }
 
 /// Depth and stencil are loaded and stored each by itself.
-fn parts(kind: AttachmentKind) -> Vec<AttachmentKind> {
+fn separate_aspects(kind: AttachmentKind) -> Vec<AttachmentKind> {
     match kind {
         AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
         other => vec![other],
@@ -352,7 +352,7 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
         LoadOp::None => return None,
     };
     match kind {
-        AttachmentKind::Color => resolve_usage(is_write),
+        AttachmentKind::Color => color_or_resolve_usage(is_write),
         _ => depth_usage(PipelineStageFlags2::EARLY_FRAGMENT_TESTS, is_write),
     }
 }
@@ -360,13 +360,13 @@ fn load(kind: AttachmentKind, op: LoadOp) -> Option<UsageIndex> {
 fn store(kind: AttachmentKind, op: StoreOp) -> Option<UsageIndex> {
     match (op, kind) {
         (StoreOp::None, _) => None,
-        (_, AttachmentKind::Color) => resolve_usage(true),
+        (_, AttachmentKind::Color) => color_or_resolve_usage(true),
         _ => depth_usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS, true),
     }
 }
 
 /// Color attachments, and everything that is resolved.
-fn resolve_usage(is_write: bool) -> Option<UsageIndex> {
+fn color_or_resolve_usage(is_write: bool) -> Option<UsageIndex> {
     let access = if is_write { AccessFlags2::COLOR_ATTACHMENT_WRITE } else { AccessFlags2::COLOR_ATTACHMENT_READ };
     SYNC_TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0)
 }
@@ -379,7 +379,7 @@ fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<UsageIndex>
 
 /// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
 #[derive(Clone, Copy)]
-struct Inside {
+struct AttachmentArea {
     area: Area,
     /// None: all layers.
     views: Option<u32>,
@@ -392,15 +392,15 @@ fn views(mask: u32) -> Option<u32> {
 
 /// How an attachment is accessed; not at all without a usage.
 #[derive(Clone, Copy)]
-struct How {
+struct AttachmentAccess {
     usage: Option<UsageIndex>,
     order: AccessOrder,
-    detail: Detail,
+    detail: AccessDetail,
 }
 
-impl Inside {
+impl AttachmentArea {
     /// The accesses to one aspect of an attachment.
-    fn uses(self, view: &AttachmentView, part: AttachmentKind, how: How) -> Vec<Used> {
+    fn accesses(self, view: &AttachmentView, part: AttachmentKind, how: AttachmentAccess) -> Vec<TimelineAccess> {
         let aspect = match part {
             AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
             AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
@@ -409,15 +409,15 @@ impl Inside {
         let aspects = view.region.aspects & aspect;
         let Some(usage) = how.usage else { return Vec::new() };
         let role = match how.detail {
-            Detail::Load(_) => Role::Load,
-            Detail::Store(_) => Role::Store,
-            _ => Role::Resolve,
+            AccessDetail::Load(_) => AccessRole::Load,
+            AccessDetail::Store(_) => AccessRole::Store,
+            _ => AccessRole::Resolve,
         };
         let of_layers = |layers| {
             let area = Some(view.area_in_attachment(self.area));
             let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
-            let used = Used::new(view.resource, Region::Image(region), usage, role);
-            Used { order: how.order, detail: how.detail, ..used }
+            let used = TimelineAccess::new(view.resource, Region::Image(region), usage, role);
+            TimelineAccess { order: how.order, detail: how.detail, ..used }
         };
         self.layers(&view.region.layers).into_iter().map(of_layers).collect()
     }
@@ -429,11 +429,11 @@ impl Inside {
     }
 }
 
-fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Used> {
+fn resolve_of(it: &RenderingAttachment, inside: AttachmentArea) -> Vec<TimelineAccess> {
     let Some(resolve) = &it.resolve else { return Vec::new() };
-    let both = [(&it.view, resolve_usage(false), AccessOrder::StoreOrResolve), (&resolve.view, resolve_usage(true), AccessOrder::None)];
+    let both = [(&it.view, color_or_resolve_usage(false), AccessOrder::StoreOrResolve), (&resolve.view, color_or_resolve_usage(true), AccessOrder::None)];
     let uses = |(view, usage, order): (&AttachmentView, Option<UsageIndex>, AccessOrder)| {
-        inside.uses(view, it.kind, How { usage, order, detail: Detail::Resolve(resolve.mode) })
+        inside.accesses(view, it.kind, AttachmentAccess { usage, order, detail: AccessDetail::Resolve(resolve.mode) })
     };
     both.into_iter().flat_map(uses).collect()
 }

@@ -1,21 +1,21 @@
 //! Races of events as diagnostics.
 
-use lavascope_diag::{Diagnostic, Object, Severity};
+use lavascope_diag::{Diagnostic, DiagnosticObject, Severity};
 use lavascope_sync_ir::{ProgramLocation, Program};
 
-use super::Names;
-use super::diagnose::place;
-use super::element::recorded;
+use super::ProgramNames;
+use super::diagnose::diagnostic_location;
+use super::element::recorded_location;
 use lavascope_engine::{EventRace, EventRaceKind};
 
 /// Races that were found, those with the same cause once, with their number.
-pub fn diagnose_races(program: &Program, found: &[EventRace], names: &dyn Names) -> Vec<Diagnostic> {
+pub fn diagnose_races(program: &Program, found: &[EventRace], names: &dyn ProgramNames) -> Vec<Diagnostic> {
     race_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, it, count, names)).collect()
 }
 
 /// The first race of each cause, and how many there were.
 pub fn race_causes<'a>(program: &Program, found: &'a [EventRace]) -> Vec<(&'a EventRace, u64)> {
-    let of = |place: &ProgramLocation| recorded(program, place).ok_or_else(|| place.clone());
+    let of = |place: &ProgramLocation| recorded_location(program, place).ok_or_else(|| place.clone());
     let key = |it: &EventRace| (it.kind, it.event, of(&it.at), of(&it.prior));
     let mut firsts: Vec<(&EventRace, u64)> = Vec::new();
     for it in found {
@@ -76,13 +76,13 @@ pub fn race_texts(kind: EventRaceKind, function: &str, prior: &str, event: &str)
     (message, fix)
 }
 
-fn diagnostic(program: &Program, it: &EventRace, count: u64, names: &dyn Names) -> Diagnostic {
+fn diagnostic(program: &Program, it: &EventRace, count: u64, names: &dyn ProgramNames) -> Diagnostic {
     let (function, prior) = (names.function(&it.at, 0), names.function(&it.prior, 0));
     let (message, fix) = race_texts(it.kind, &function, &prior, &names.event(it.event));
-    let places = vec![place("access", &it.at, 0, program, names), place("prior access", &it.prior, 0, program, names)];
-    let object = Object::new("VkEvent", u64::from(it.event.0), Some(names.event(it.event)));
+    let places = vec![diagnostic_location("access", &it.at, 0, program, names), diagnostic_location("prior access", &it.prior, 0, program, names)];
+    let object = DiagnosticObject::new("VkEvent", u64::from(it.event.0), Some(names.event(it.event)));
     let code = race_code(it.kind, &function);
     let fixes = vec![lavascope_diag::Fix { text: fix, is_verified: false }];
     let own = Diagnostic::new(code, Severity::Error, message);
-    Diagnostic { function, places, objects: vec![object], fixes, count, ..own }
+    Diagnostic { function, locations: places, objects: vec![object], fixes, count, ..own }
 }

@@ -3,15 +3,15 @@
 use lavascope_sync_ir::{Barrier, Command, CommandBufferId, Program, RenderPassId, SyncScope, HostStep, WaitEvents, DependencyTarget};
 
 use super::apply::edit;
-use super::timeline::{Happens, Timeline};
-use super::{BatchPart, Site};
+use super::timeline::{TimelineAction, ExecutionTimeline};
+use super::{BatchSemaphoreLocation, OperationLocation};
 use lavascope_engine::check;
 use lavascope_engine::scope::ExpandedScope;
 use lavascope_engine::usage::SYNC_TABLES;
 
 /// How often a program may be checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct CheckBudget {
     pub checks_max: usize,
 }
 
@@ -19,7 +19,7 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverSynchronization {
     /// The most needless work first.
-    pub surplus: Vec<Surplus>,
+    pub redundant: Vec<RedundantSync>,
     /// Checks that were made.
     pub checks: usize,
     /// Changes that were not tried, because the budget was spent.
@@ -28,9 +28,9 @@ pub struct OverSynchronization {
 
 /// Something that can be taken away, by itself: of two barriers that do the same, each is reported, and one is needed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Surplus {
-    pub site: Site,
-    pub what: Removal,
+pub struct RedundantSync {
+    pub location: OperationLocation,
+    pub removal: Removal,
     /// Accesses that it orders and that need no order from it.
     pub accesses: usize,
 }
@@ -43,12 +43,12 @@ pub enum Removal {
 }
 
 /// Tries what can be taken away from a program: whole dependencies first, then bits of those that are needed.
-pub fn over_synchronized(program: &Program, budget: Budget) -> OverSynchronization {
+pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> OverSynchronization {
     let verdicts = check(program);
-    let timeline = Timeline::new(program);
-    let mut found = OverSynchronization { surplus: Vec::new(), checks: 0, untried: 0 };
-    let is_needless = |found: &mut OverSynchronization, site: Site, what: Removal| {
-        let Some(changed) = without(program, site, what) else { return false };
+    let timeline = ExecutionTimeline::new(program);
+    let mut found = OverSynchronization { redundant: Vec::new(), checks: 0, untried: 0 };
+    let is_needless = |found: &mut OverSynchronization, site: OperationLocation, what: Removal| {
+        let Some(changed) = without_sync(program, site, what) else { return false };
         if found.checks >= budget.checks_max {
             found.untried += 1;
             return false;
@@ -56,35 +56,35 @@ pub fn over_synchronized(program: &Program, budget: Budget) -> OverSynchronizati
         found.checks += 1;
         check(&changed) == verdicts
     };
-    for (site, scope, whole) in sites(program) {
-        if whole == Whole::Removable && is_needless(&mut found, site, Removal::Whole) {
-            let accesses = ordered(&timeline, site, scope);
-            found.surplus.push(Surplus { site, what: Removal::Whole, accesses });
+    for (site, scope, whole) in sync_locations(program) {
+        if whole == Removability::Removable && is_needless(&mut found, site, Removal::Whole) {
+            let accesses = ordered_access_count(&timeline, site, scope);
+            found.redundant.push(RedundantSync { location: site, removal: Removal::Whole, accesses });
             continue;
         }
         for bit in single_bits(scope) {
             let what = Removal::Bits(bit);
             if is_needless(&mut found, site, what) {
-                let less = ordered(&timeline, site, minus(scope, bit));
-                let accesses = ordered(&timeline, site, scope).saturating_sub(less);
-                found.surplus.push(Surplus { site, what, accesses });
+                let less = ordered_access_count(&timeline, site, minus(scope, bit));
+                let accesses = ordered_access_count(&timeline, site, scope).saturating_sub(less);
+                found.redundant.push(RedundantSync { location: site, removal: what, accesses });
             }
         }
     }
     // Stable: what orders as much as another stays in the order of the program.
-    found.surplus.sort_by_key(|it| std::cmp::Reverse(it.accesses));
+    found.redundant.sort_by_key(|it| std::cmp::Reverse(it.accesses));
     found
 }
 
 /// Whether a dependency may go altogether: layout transitions do more than order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whole {
+pub(super) enum Removability {
     Removable,
     Needed,
 }
 
 /// Everything that can be made less, with its masks.
-pub(super) fn sites(program: &Program) -> Vec<(Site, SyncScope, Whole)> {
+pub(super) fn sync_locations(program: &Program) -> Vec<(OperationLocation, SyncScope, Removability)> {
     let mut found = Vec::new();
     for (index, buffer) in program.command_buffers.iter().enumerate() {
         for (command, it) in buffer.commands.iter().enumerate() {
@@ -94,51 +94,51 @@ pub(super) fn sites(program: &Program) -> Vec<(Site, SyncScope, Whole)> {
     for (index, pass) in program.render_passes.iter().enumerate() {
         for (dependency, it) in pass.dependencies.iter().enumerate() {
             let pass = RenderPassId(index as u32);
-            let site = Site::Subpass { pass, dependency: Some(dependency as u32) };
-            found.push((site, it.scope, Whole::Removable));
+            let site = OperationLocation::Subpass { pass, dependency: Some(dependency as u32) };
+            found.push((site, it.scope, Removability::Removable));
         }
     }
     for (step, it) in program.steps.iter().enumerate() {
         let HostStep::Submit { batches, .. } = it else { continue };
         for (batch, it) in batches.iter().enumerate() {
-            let part = |index: usize| BatchPart { step: step as u32, batch: batch as u32, index: index as u32 };
+            let part = |index: usize| BatchSemaphoreLocation { step: step as u32, batch: batch as u32, index: index as u32 };
             for (index, it) in it.signals.iter().enumerate() {
-                let site = Site::Semaphore { signal: Some(part(index)), wait: None };
-                found.push((site, SyncScope { src_stages: it.stages, ..SyncScope::default() }, Whole::Needed));
+                let site = OperationLocation::Semaphore { signal: Some(part(index)), wait: None };
+                found.push((site, SyncScope { src_stages: it.stages, ..SyncScope::default() }, Removability::Needed));
             }
             for (index, it) in it.waits.iter().enumerate() {
-                let site = Site::Semaphore { signal: None, wait: Some(part(index)) };
-                found.push((site, SyncScope { dst_stages: it.stages, ..SyncScope::default() }, Whole::Needed));
+                let site = OperationLocation::Semaphore { signal: None, wait: Some(part(index)) };
+                found.push((site, SyncScope { dst_stages: it.stages, ..SyncScope::default() }, Removability::Needed));
             }
         }
     }
     found
 }
 
-fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: &mut Vec<(Site, SyncScope, Whole)>) {
+fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: &mut Vec<(OperationLocation, SyncScope, Removability)>) {
     let whole = |it: &DependencyTarget| match it {
-        DependencyTarget::Global | DependencyTarget::Resource { .. } => Whole::Removable,
-        DependencyTarget::Transition { .. } | DependencyTarget::QueueFamilyTransfer { .. } => Whole::Needed,
+        DependencyTarget::Global | DependencyTarget::Resource { .. } => Removability::Removable,
+        DependencyTarget::Transition { .. } | DependencyTarget::QueueFamilyTransfer { .. } => Removability::Needed,
     };
     match command {
         Command::Barrier(Barrier::Sync2 { dependencies }) => {
             for (element, it) in dependencies.iter().enumerate() {
-                let site = Site::Barrier { buffer, command: index, element: Some(element as u32) };
+                let site = OperationLocation::Barrier { buffer, command: index, dependency: Some(element as u32) };
                 found.push((site, it.scope, whole(&it.target)));
             }
         }
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
-            let all = dependencies.iter().all(|it| whole(&it.target) == Whole::Removable);
+            let all = dependencies.iter().all(|it| whole(&it.target) == Removability::Removable);
             let memory = dependencies.iter().find(|it| it.target == DependencyTarget::Global).map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
-            let site = Site::Barrier { buffer, command: index, element: None };
-            found.push((site, scope, if all { Whole::Removable } else { Whole::Needed }));
+            let site = OperationLocation::Barrier { buffer, command: index, dependency: None };
+            found.push((site, scope, if all { Removability::Removable } else { Removability::Needed }));
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             for (event, (_, dependencies)) in events.iter().enumerate() {
                 for (element, it) in dependencies.iter().enumerate() {
                     let (event, element) = (event as u32, Some(element as u32));
-                    let site = Site::Event { set: None, buffer, command: index, event, element };
+                    let site = OperationLocation::Event { set: None, buffer, command: index, event, dependency: element };
                     found.push((site, it.scope, whole(&it.target)));
                 }
             }
@@ -146,15 +146,15 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
         Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
             let memory = dependencies.iter().find(|it| it.target == DependencyTarget::Global).map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
-            let site = Site::Event { set: None, buffer, command: index, event: 0, element: None };
-            found.push((site, scope, Whole::Needed));
+            let site = OperationLocation::Event { set: None, buffer, command: index, event: 0, dependency: None };
+            found.push((site, scope, Removability::Needed));
         }
         _ => {}
     }
 }
 
 /// The program without something; places stay what they were.
-pub(super) fn without(program: &Program, site: Site, what: Removal) -> Option<Program> {
+pub(super) fn without_sync(program: &Program, site: OperationLocation, what: Removal) -> Option<Program> {
     let mut changed = program.clone();
     match what {
         Removal::Bits(bits) => edit(&mut changed, site, &mut |scope| *scope = minus(*scope, bits))?,
@@ -163,9 +163,9 @@ pub(super) fn without(program: &Program, site: Site, what: Removal) -> Option<Pr
     Some(changed)
 }
 
-fn remove(program: &mut Program, site: Site) -> Option<()> {
+fn remove(program: &mut Program, site: OperationLocation) -> Option<()> {
     match site {
-        Site::Barrier { buffer, command, element } => {
+        OperationLocation::Barrier { buffer, command, dependency: element } => {
             let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
             match (commands.get_mut(command as usize)?, element) {
                 (Command::Barrier(Barrier::Sync2 { dependencies }), Some(element)) => {
@@ -177,14 +177,14 @@ fn remove(program: &mut Program, site: Site) -> Option<()> {
                 _ => return None,
             }
         }
-        Site::Event { buffer, command, event, element: Some(element), .. } => {
+        OperationLocation::Event { buffer, command, event, dependency: Some(element), .. } => {
             let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
             let Command::WaitEvents(WaitEvents::Sync2 { events }) = commands.get_mut(command as usize)? else {
                 return None;
             };
             events.get_mut(event as usize)?.1.remove(element as usize);
         }
-        Site::Subpass { pass, dependency: Some(index) } => {
+        OperationLocation::Subpass { pass, dependency: Some(index) } => {
             program.render_passes.get_mut(pass.0 as usize)?.dependencies.remove(index as usize);
         }
         _ => return None,
@@ -213,15 +213,15 @@ pub(super) fn single_bits(scope: SyncScope) -> Vec<SyncScope> {
 
 /// How many accesses of a queue lie in the scopes of an operation, every time it is executed: those before it that
 /// have to be over, and those behind it that have to wait. None, if one of the two sides is empty.
-fn ordered(timeline: &Timeline<'_>, site: Site, scope: SyncScope) -> usize {
+fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocation, scope: SyncScope) -> usize {
     let mut total = 0;
     for (index, moment) in timeline.moments.iter().enumerate() {
-        if !is_execution_of(&moment.what, site) {
+        if !is_execution_of(&moment.action, site) {
             continue;
         }
         let flags = timeline.program.queues.get(usize::from(moment.queue)).map_or(0, |it| it.flags);
         let expanded = ExpandedScope::new(scope, flags);
-        let on_queue = timeline.uses().filter(|it| timeline.moments[it.0].queue == moment.queue);
+        let on_queue = timeline.accesses().filter(|it| timeline.moments[it.0].queue == moment.queue);
         let (mut before, mut after) = (0, 0);
         for (at, used) in on_queue {
             let stage = SYNC_TABLES.stage(used.usage);
@@ -230,7 +230,7 @@ fn ordered(timeline: &Timeline<'_>, site: Site, scope: SyncScope) -> usize {
         }
         total += match site {
             // The other side is on another queue.
-            Site::Semaphore { .. } => before + after,
+            OperationLocation::Semaphore { .. } => before + after,
             _ if before == 0 || after == 0 => 0,
             _ => before + after,
         };
@@ -238,18 +238,18 @@ fn ordered(timeline: &Timeline<'_>, site: Site, scope: SyncScope) -> usize {
     total
 }
 
-fn is_execution_of(what: &Happens, site: Site) -> bool {
-    let same_site = |it: &super::element::Element| match (it.site, site) {
+fn is_execution_of(what: &TimelineAction, site: OperationLocation) -> bool {
+    let same_site = |it: &super::element::ExecutedDependency| match (it.location, site) {
         (
-            Site::Event { buffer, command, event, element, .. },
-            Site::Event { buffer: b, command: c, event: e, element: l, .. },
+            OperationLocation::Event { buffer, command, event, dependency: element, .. },
+            OperationLocation::Event { buffer: b, command: c, event: e, dependency: l, .. },
         ) => (buffer, command, event, element) == (b, c, e, l),
         (left, right) => left == right,
     };
     match (what, site) {
-        (Happens::Depends(all) | Happens::SubpassBegins(all) | Happens::PassEnds(all), _) => all.iter().any(same_site),
-        (Happens::Signals { part, .. }, Site::Semaphore { signal: Some(own), .. }) => *part == own,
-        (Happens::Waits { part, .. }, Site::Semaphore { wait: Some(own), .. }) => *part == own,
+        (TimelineAction::Depends(all) | TimelineAction::SubpassBegins(all) | TimelineAction::PassEnds(all), _) => all.iter().any(same_site),
+        (TimelineAction::Signals { location: part, .. }, OperationLocation::Semaphore { signal: Some(own), .. }) => *part == own,
+        (TimelineAction::Waits { location: part, .. }, OperationLocation::Semaphore { wait: Some(own), .. }) => *part == own,
         _ => false,
     }
 }

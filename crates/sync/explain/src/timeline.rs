@@ -11,10 +11,10 @@ use lavascope_sync_ir::{
     SemaphoreId, SemaphoreSignal, SparseBind, HostStep, SemaphoreWait,
 };
 
-use super::detail::{Detail, Within};
-use super::element::{Element, elements_of, moments_of_wait};
-use super::passes::Instance;
-use super::{BatchPart, Role};
+use super::detail::{AccessDetail, RenderingContext};
+use super::element::{ExecutedDependency, barrier_dependencies, event_wait_dependencies};
+use super::passes::TimelineInstance;
+use super::{BatchSemaphoreLocation, AccessRole};
 use lavascope_engine::AddressMap;
 use lavascope_engine::order::AccessOrder;
 use lavascope_engine::scope;
@@ -23,35 +23,35 @@ use lavascope_engine::usage::{PRESENT, StageSet, SYNC_TABLES, UsageIndex};
 /// Command buffers call command buffers at most this deep, as in the engine.
 const DEPTH_MAX: usize = 16;
 
-pub(super) struct Timeline<'a> {
+pub(super) struct ExecutionTimeline<'a> {
     pub(super) program: &'a Program,
-    pub(super) moments: Vec<Moment>,
+    pub(super) moments: Vec<TimelineMoment>,
     /// Where everything lies, from a moment on: bindings of sparse resources change it.
     addresses: Vec<(usize, AddressMap)>,
 }
 
-pub(super) struct Moment {
-    pub(super) place: ProgramLocation,
+pub(super) struct TimelineMoment {
+    pub(super) executed_at: ProgramLocation,
     /// Of the device, or the host, or the presentation engine.
     pub(super) queue: u8,
     /// When the batch was submitted.
     pub(super) submitted: Option<usize>,
-    pub(super) what: Happens,
+    pub(super) action: TimelineAction,
 }
 
-pub(super) enum Happens {
+pub(super) enum TimelineAction {
     /// Accesses of one command, which never conflict with each other.
-    Uses(Vec<Used>),
+    Accesses(Vec<TimelineAccess>),
     /// Dependencies of one command, all of which look at what was before it.
-    Depends(Vec<Element>),
+    Depends(Vec<ExecutedDependency>),
     SetsEvent {
         stages: StageSet,
         given: u64,
-        recorded: Option<(CommandBufferId, u32)>,
+        recorded_at: Option<(CommandBufferId, u32)>,
     },
     PassBegins,
     /// With what dependencies from elsewhere hand on.
-    SubpassBegins(Vec<Element>),
+    SubpassBegins(Vec<ExecutedDependency>),
     SubpassEnds,
     /// Rendering without a render pass; a barrier inside is limited to it.
     RenderingBegins {
@@ -59,23 +59,23 @@ pub(super) enum Happens {
         resumption: Resumption,
     },
     RenderingEnds,
-    PassEnds(Vec<Element>),
+    PassEnds(Vec<ExecutedDependency>),
     Submits,
     BatchBegins,
     Waits {
         /// The moment that signaled, if there was one to wait for.
         signal: Option<usize>,
         stages: u64,
-        part: BatchPart,
+        location: BatchSemaphoreLocation,
     },
     Signals {
         stages: u64,
-        part: BatchPart,
+        location: BatchSemaphoreLocation,
     },
     /// All that a queue has done so far is done: a fence says so, or the host waits for the queue.
     Completes(Completion),
     /// The host waited for these moments.
-    HostLearns(Vec<usize>),
+    HostWaits(Vec<usize>),
     HostSignals,
     /// The presentation engine says that it is done with an image.
     Acquires(ResourceId),
@@ -102,43 +102,43 @@ pub(super) enum Completion {
 
 /// One access, ready to be compared.
 #[derive(Clone)]
-pub(super) struct Used {
+pub(super) struct TimelineAccess {
     pub(super) resource: ResourceId,
     pub(super) region: Region,
     pub(super) usage: UsageIndex,
     pub(super) order: AccessOrder,
-    pub(super) role: Role,
-    pub(super) detail: Detail,
-    pub(super) within: Within,
+    pub(super) role: AccessRole,
+    pub(super) detail: AccessDetail,
+    pub(super) within: RenderingContext,
     /// The render pass instance, by the moment at which it began, and the subpass.
     pub(super) instance: Option<usize>,
     pub(super) subpass: Option<u32>,
     /// Subpasses that nothing orders before this one.
-    pub(super) apart: Vec<u32>,
+    pub(super) unordered_subpasses: Vec<u32>,
     /// Of a layout transition: the dependencies whose first scopes it comes after,
-    pub(super) gates: Vec<Element>,
+    pub(super) first_scopes: Vec<ExecutedDependency>,
     /// and those whose second scopes it comes before.
-    pub(super) second: Vec<Element>,
+    pub(super) second_scopes: Vec<ExecutedDependency>,
     /// Of a present: the moments whose signals it waits for.
-    pub(super) signals: Vec<usize>,
+    pub(super) waited_signals: Vec<usize>,
 }
 
-impl Used {
-    pub(super) fn new(resource: ResourceId, region: Region, usage: UsageIndex, role: Role) -> Used {
-        Used {
+impl TimelineAccess {
+    pub(super) fn new(resource: ResourceId, region: Region, usage: UsageIndex, role: AccessRole) -> TimelineAccess {
+        TimelineAccess {
             resource,
             region,
             usage,
             order: AccessOrder::None,
             role,
-            detail: Detail::Command(Origin::NONE),
-            within: Within::Nothing,
+            detail: AccessDetail::Command(Origin::NONE),
+            within: RenderingContext::Nothing,
             instance: None,
             subpass: None,
-            apart: Vec::new(),
-            gates: Vec::new(),
-            second: Vec::new(),
-            signals: Vec::new(),
+            unordered_subpasses: Vec::new(),
+            first_scopes: Vec::new(),
+            second_scopes: Vec::new(),
+            waited_signals: Vec::new(),
         }
     }
 
@@ -147,17 +147,17 @@ impl Used {
     }
 }
 
-impl<'a> Timeline<'a> {
-    pub(super) fn new(program: &'a Program) -> Timeline<'a> {
+impl<'a> ExecutionTimeline<'a> {
+    pub(super) fn new(program: &'a Program) -> ExecutionTimeline<'a> {
         let mut addresses = AddressMap::default();
         for resource in &program.resources {
             addresses.add(resource);
         }
-        let mut builder = Builder {
+        let mut builder = TimelineBuilder {
             program,
             moments: Vec::new(),
             queues: program.queues.iter().map(|_| VecDeque::new()).collect(),
-            semaphores: (0..program.semaphore_count).map(|_| Semaphore::default()).collect(),
+            semaphores: (0..program.semaphore_count).map(|_| SemaphoreSignals::default()).collect(),
             fences: vec![None; program.fence_count as usize],
             events: vec![None; program.event_count as usize],
             suspended: vec![None; program.queues.len()],
@@ -175,7 +175,7 @@ impl<'a> Timeline<'a> {
             binds.iter().for_each(|it| drop(next.bind(it)));
             all.push((moment, next));
         }
-        Timeline { program, moments: builder.moments, addresses: all }
+        ExecutionTimeline { program, moments: builder.moments, addresses: all }
     }
 
     /// Where things lie at a moment.
@@ -193,53 +193,53 @@ impl<'a> Timeline<'a> {
     }
 
     /// All accesses, with their moments.
-    pub(super) fn uses(&self) -> impl Iterator<Item = (usize, &Used)> {
+    pub(super) fn accesses(&self) -> impl Iterator<Item = (usize, &TimelineAccess)> {
         self.moments.iter().enumerate().flat_map(|(index, it)| {
-            let uses = if let Happens::Uses(uses) = &it.what { &uses[..] } else { &[] };
+            let uses = if let TimelineAction::Accesses(uses) = &it.action { &uses[..] } else { &[] };
             uses.iter().map(move |it| (index, it))
         })
     }
 }
 
-pub(super) struct Builder<'a> {
+pub(super) struct TimelineBuilder<'a> {
     pub(super) program: &'a Program,
-    pub(super) moments: Vec<Moment>,
-    queues: Vec<VecDeque<Parked<'a>>>,
-    semaphores: Vec<Semaphore>,
+    pub(super) moments: Vec<TimelineMoment>,
+    queues: Vec<VecDeque<PendingSubmission<'a>>>,
+    semaphores: Vec<SemaphoreSignals>,
     fences: Vec<Option<usize>>,
     pub(super) events: Vec<Option<usize>>,
     /// By queue: where rendering that was suspended began.
     pub(super) suspended: Vec<Option<usize>>,
-    pub(super) instance: Option<Instance>,
-    running: Option<Running>,
+    pub(super) instance: Option<TimelineInstance>,
+    running: Option<RunningCommand>,
     /// In the order in which they took place, each with its moment.
     binds: Vec<(usize, &'a [SparseBind])>,
 }
 
 /// The command that is being executed.
 #[derive(Clone)]
-struct Running {
+struct RunningCommand {
     at: CommandLocation,
     queue: u8,
     submitted: usize,
 }
 
-struct Parked<'a> {
+struct PendingSubmission<'a> {
     step: u32,
     submitted: usize,
-    work: Work<'a>,
+    work: TimelineWork<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Work<'a> {
+enum TimelineWork<'a> {
     Batch(u32, &'a SubmitBatch),
     Fence(FenceId),
     Present(&'a [SemaphoreId], &'a [ResourceId]),
-    Sparse(SparseWork<'a>),
+    Sparse(TimelineSparseBind<'a>),
 }
 
 #[derive(Clone, Copy)]
-struct SparseWork<'a> {
+struct TimelineSparseBind<'a> {
     waits: &'a [SemaphorePoint],
     binds: &'a [SparseBind],
     signals: &'a [SemaphorePoint],
@@ -248,17 +248,17 @@ struct SparseWork<'a> {
 
 /// The moments of signals.
 #[derive(Default)]
-struct Semaphore {
+struct SemaphoreSignals {
     binary: Option<usize>,
     values: BTreeMap<u64, usize>,
 }
 
 /// Images of which single components are used have addresses for each.
-fn add_planes(addresses: &mut AddressMap, moments: &[Moment]) {
+fn add_planes(addresses: &mut AddressMap, moments: &[TimelineMoment]) {
     for moment in moments {
-        let uses = if let Happens::Uses(uses) = &moment.what { &uses[..] } else { &[] };
-        let elements = if let Happens::Depends(elements) = &moment.what { &elements[..] } else { &[] };
-        let abouts = elements.iter().filter_map(|it| it.about.as_ref()).map(|it| (it.resource, &it.region));
+        let uses = if let TimelineAction::Accesses(uses) = &moment.action { &uses[..] } else { &[] };
+        let elements = if let TimelineAction::Depends(elements) = &moment.action { &elements[..] } else { &[] };
+        let abouts = elements.iter().filter_map(|it| it.resource_region.as_ref()).map(|it| (it.resource, &it.region));
         for (resource, region) in uses.iter().map(|it| (it.resource, &it.region)).chain(abouts) {
             if addresses.needs_component_planes(resource, region) {
                 addresses.add_component_planes(resource);
@@ -267,37 +267,37 @@ fn add_planes(addresses: &mut AddressMap, moments: &[Moment]) {
     }
 }
 
-impl<'a> Builder<'a> {
+impl<'a> TimelineBuilder<'a> {
     fn step(&mut self, index: u32, step: &'a HostStep) {
         let host = self.queues.len() as u8;
         match step {
             HostStep::Submit { queue, batches, fence } => self.submit(index, *queue, batches, *fence),
             HostStep::WaitFences(fences) => {
                 let from = fences.iter().filter_map(|it| *self.fences.get(it.0 as usize)?).collect();
-                self.host(index, host, Happens::HostLearns(from));
+                self.push_host(index, host, TimelineAction::HostWaits(from));
             }
             HostStep::ResetFences(fences) => {
                 for fence in fences {
                     self.fences.get_mut(fence.0 as usize).map(Option::take);
                 }
             }
-            HostStep::QueueIdle(queue) => self.idle(index, &[queue.0 as u8]),
-            HostStep::DeviceIdle => self.idle(index, &(0..host).collect::<Vec<_>>()),
+            HostStep::QueueIdle(queue) => self.wait_idle(index, &[queue.0 as u8]),
+            HostStep::DeviceIdle => self.wait_idle(index, &(0..host).collect::<Vec<_>>()),
             HostStep::WaitSemaphores(points) => {
                 let from = points.iter().filter_map(|it| self.signal_of(*it)).collect();
-                self.host(index, host, Happens::HostLearns(from));
+                self.push_host(index, host, TimelineAction::HostWaits(from));
             }
             HostStep::SignalSemaphore(point) => {
-                let moment = self.host(index, host, Happens::HostSignals);
+                let moment = self.push_host(index, host, TimelineAction::HostSignals);
                 self.set_semaphore(*point, moment);
             }
             HostStep::SetEvent(event) => {
-                let what = Happens::SetsEvent {
+                let what = TimelineAction::SetsEvent {
                     stages: scope::COMMON_SETS.host,
                     given: PipelineStageFlags2::HOST.0,
-                    recorded: None,
+                    recorded_at: None,
                 };
-                let moment = self.host(index, host, what);
+                let moment = self.push_host(index, host, what);
                 self.set_event(event.0 as usize, moment);
             }
             HostStep::ResetEvent(event) => {
@@ -306,37 +306,37 @@ impl<'a> Builder<'a> {
             HostStep::HostAccess { resource, region, is_write, .. } => {
                 let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
                 let usage = SYNC_TABLES.usage(PipelineStageFlags2::HOST.0, access.0);
-                let uses = usage.map(|usage| Used::new(*resource, region.clone(), usage, Role::Host));
-                self.host(index, host, Happens::Uses(uses.into_iter().collect()));
+                let uses = usage.map(|usage| TimelineAccess::new(*resource, region.clone(), usage, AccessRole::Host));
+                self.push_host(index, host, TimelineAction::Accesses(uses.into_iter().collect()));
             }
             HostStep::Acquire { image, semaphore, fence } => self.acquire(index, *image, *semaphore, *fence),
-            HostStep::Present { queue, waits, images } => self.park(index, *queue, [Work::Present(waits, images)]),
+            HostStep::Present { queue, waits, images } => self.enqueue(index, *queue, [TimelineWork::Present(waits, images)]),
             HostStep::BindSparse { queue, waits, binds, signals, fence } => {
-                self.park(index, *queue, [Work::Sparse(SparseWork { waits, binds, signals, fence: *fence })]);
+                self.enqueue(index, *queue, [TimelineWork::Sparse(TimelineSparseBind { waits, binds, signals, fence: *fence })]);
             }
             HostStep::Destroy(resource) => {
-                self.host(index, host, Happens::Destroys(*resource));
+                self.push_host(index, host, TimelineAction::Destroys(*resource));
             }
         }
-        self.run();
+        self.run_ready_work();
     }
 
-    fn host(&mut self, step: u32, queue: u8, what: Happens) -> usize {
-        self.moments.push(Moment { place: ProgramLocation::Step(step), queue, submitted: None, what });
+    fn push_host(&mut self, step: u32, queue: u8, what: TimelineAction) -> usize {
+        self.moments.push(TimelineMoment { executed_at: ProgramLocation::Step(step), queue, submitted: None, action: what });
         self.moments.len() - 1
     }
 
-    fn idle(&mut self, step: u32, queues: &[u8]) {
-        let complete = |it: &u8| self.host(step, *it, Happens::Completes(Completion::Idle));
+    fn wait_idle(&mut self, step: u32, queues: &[u8]) {
+        let complete = |it: &u8| self.push_host(step, *it, TimelineAction::Completes(Completion::Idle));
         let from = queues.iter().map(complete).collect();
-        self.host(step, self.queues.len() as u8, Happens::HostLearns(from));
+        self.push_host(step, self.queues.len() as u8, TimelineAction::HostWaits(from));
     }
 
     fn acquire(&mut self, step: u32, image: ResourceId, semaphore: Option<SemaphoreId>, fence: Option<FenceId>) {
         let presentation = self.queues.len() as u8 + 1;
-        let used = Used::new(image, whole_image(self.program, image), PRESENT, Role::Acquire);
-        self.host(step, presentation, Happens::Uses(vec![used]));
-        let moment = self.host(step, presentation, Happens::Acquires(image));
+        let used = TimelineAccess::new(image, whole_image(self.program, image), PRESENT, AccessRole::Acquire);
+        self.push_host(step, presentation, TimelineAction::Accesses(vec![used]));
+        let moment = self.push_host(step, presentation, TimelineAction::Acquires(image));
         if let Some(fence) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
             *fence = Some(moment);
         }
@@ -346,47 +346,47 @@ impl<'a> Builder<'a> {
     }
 
     fn submit(&mut self, step: u32, queue: QueueId, batches: &'a [SubmitBatch], fence: Option<FenceId>) {
-        let batches = batches.iter().enumerate().map(|(index, it)| Work::Batch(index as u32, it));
-        self.park(step, queue, batches.chain(fence.map(Work::Fence)));
+        let batches = batches.iter().enumerate().map(|(index, it)| TimelineWork::Batch(index as u32, it));
+        self.enqueue(step, queue, batches.chain(fence.map(TimelineWork::Fence)));
     }
 
-    fn park(&mut self, step: u32, queue: QueueId, work: impl IntoIterator<Item = Work<'a>>) {
-        let submitted = self.host(step, self.queues.len() as u8, Happens::Submits);
+    fn enqueue(&mut self, step: u32, queue: QueueId, work: impl IntoIterator<Item = TimelineWork<'a>>) {
+        let submitted = self.push_host(step, self.queues.len() as u8, TimelineAction::Submits);
         if let Some(own) = self.queues.get_mut(queue.0 as usize) {
-            own.extend(work.into_iter().map(|work| Parked { step, submitted, work }));
+            own.extend(work.into_iter().map(|work| PendingSubmission { step, submitted, work }));
         }
     }
 
     /// Executes work until every queue is empty or waits; the first queue that can go on goes on.
-    fn run(&mut self) {
+    fn run_ready_work(&mut self) {
         loop {
-            let is_ready = |it: &Parked<'_>| self.is_ready(it.work);
+            let is_ready = |it: &PendingSubmission<'_>| self.is_ready(it.work);
             let Some(queue) = self.queues.iter().position(|it| it.front().is_some_and(is_ready)) else { return };
-            let Some(Parked { step, submitted, work }) = self.queues[queue].pop_front() else { return };
+            let Some(PendingSubmission { step, submitted, work }) = self.queues[queue].pop_front() else { return };
             let at = CommandLocation { step, batch: 0, primary: 0, path: Vec::new() };
-            self.running = Some(Running { at, queue: queue as u8, submitted });
+            self.running = Some(RunningCommand { at, queue: queue as u8, submitted });
             match work {
-                Work::Batch(index, batch) => self.batch(index, batch),
-                Work::Fence(fence) => {
-                    let moment = self.push(Happens::Completes(Completion::Fence));
+                TimelineWork::Batch(index, batch) => self.batch(index, batch),
+                TimelineWork::Fence(fence) => {
+                    let moment = self.push(TimelineAction::Completes(Completion::Fence));
                     if let Some(fence) = self.fences.get_mut(fence.0 as usize) {
                         *fence = Some(moment);
                     }
                 }
-                Work::Present(waits, images) => self.present(step, submitted, waits, images),
-                Work::Sparse(work) => self.bind_sparse(step, queue as u8, submitted, work),
+                TimelineWork::Present(waits, images) => self.present(step, submitted, waits, images),
+                TimelineWork::Sparse(work) => self.bind_sparse(step, queue as u8, submitted, work),
             }
             self.running = None;
         }
     }
 
-    fn is_ready(&self, work: Work<'_>) -> bool {
+    fn is_ready(&self, work: TimelineWork<'_>) -> bool {
         let binary = |semaphore| SemaphorePoint { semaphore, value: None };
         match work {
-            Work::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
-            Work::Fence(_) => true,
-            Work::Present(waits, _) => waits.iter().all(|it| self.is_signaled(binary(*it))),
-            Work::Sparse(work) => work.waits.iter().all(|it| self.is_signaled(*it)),
+            TimelineWork::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
+            TimelineWork::Fence(_) => true,
+            TimelineWork::Present(waits, _) => waits.iter().all(|it| self.is_signaled(binary(*it))),
+            TimelineWork::Sparse(work) => work.waits.iter().all(|it| self.is_signaled(*it)),
         }
     }
 
@@ -395,18 +395,18 @@ impl<'a> Builder<'a> {
         let signals: Vec<usize> = points.filter_map(|it| self.take(it)).collect();
         let uses = images.iter().map(|image| {
             let region = whole_image(self.program, *image);
-            Used { signals: signals.clone(), ..Used::new(*image, region, PRESENT, Role::Present) }
+            TimelineAccess { waited_signals: signals.clone(), ..TimelineAccess::new(*image, region, PRESENT, AccessRole::Present) }
         });
-        let what = Happens::Uses(uses.collect());
+        let what = TimelineAction::Accesses(uses.collect());
         let queue = self.queues.len() as u8 + 1;
-        self.moments.push(Moment { place: ProgramLocation::Step(step), queue, submitted: Some(submitted), what });
+        self.moments.push(TimelineMoment { executed_at: ProgramLocation::Step(step), queue, submitted: Some(submitted), action: what });
     }
 
-    fn bind_sparse(&mut self, step: u32, queue: u8, submitted: usize, work: SparseWork<'a>) {
+    fn bind_sparse(&mut self, step: u32, queue: u8, submitted: usize, work: TimelineSparseBind<'a>) {
         let signals = work.waits.iter().filter_map(|it| self.take(*it)).collect();
         let is_signaling = !work.signals.is_empty() || work.fence.is_some();
-        let what = Happens::Binds { signals, is_signaling };
-        self.moments.push(Moment { place: ProgramLocation::Step(step), queue, submitted: Some(submitted), what });
+        let what = TimelineAction::Binds { signals, is_signaling };
+        self.moments.push(TimelineMoment { executed_at: ProgramLocation::Step(step), queue, submitted: Some(submitted), action: what });
         let moment = self.moments.len() - 1;
         self.binds.push((moment, work.binds));
         for point in work.signals {
@@ -418,22 +418,22 @@ impl<'a> Builder<'a> {
     }
 
     fn batch(&mut self, index: u32, batch: &'a SubmitBatch) {
-        self.at(|at| at.batch = index);
+        self.edit_location(|at| at.batch = index);
         let step = self.running.as_ref().map_or(0, |it| it.at.step);
-        let part = |it: usize| BatchPart { step, batch: index, index: it as u32 };
-        self.push(Happens::BatchBegins);
+        let part = |it: usize| BatchSemaphoreLocation { step, batch: index, index: it as u32 };
+        self.push(TimelineAction::BatchBegins);
         for (index, SemaphoreWait { point, stages }) in batch.waits.iter().enumerate() {
             let signal = self.take(*point);
-            self.push(Happens::Waits { signal, stages: *stages, part: part(index) });
+            self.push(TimelineAction::Waits { signal, stages: *stages, location: part(index) });
         }
         for (primary, id) in batch.command_buffers.iter().enumerate() {
-            self.at(|at| at.primary = primary as u32);
+            self.edit_location(|at| at.primary = primary as u32);
             self.instance = None;
             self.commands(*id);
         }
-        self.at(|at| at.primary = 0);
+        self.edit_location(|at| at.primary = 0);
         for (index, SemaphoreSignal { point, stages }) in batch.signals.iter().enumerate() {
-            let moment = self.push(Happens::Signals { stages: *stages, part: part(index) });
+            let moment = self.push(TimelineAction::Signals { stages: *stages, location: part(index) });
             self.set_semaphore(*point, moment);
         }
     }
@@ -474,10 +474,10 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a moment of the command that is running.
-    pub(super) fn push(&mut self, what: Happens) -> usize {
+    pub(super) fn push(&mut self, what: TimelineAction) -> usize {
         let running = self.running.clone();
-        let Some(Running { at, queue, submitted }) = running else { return self.moments.len() };
-        self.moments.push(Moment { place: ProgramLocation::Command(at), queue, submitted: Some(submitted), what });
+        let Some(RunningCommand { at, queue, submitted }) = running else { return self.moments.len() };
+        self.moments.push(TimelineMoment { executed_at: ProgramLocation::Command(at), queue, submitted: Some(submitted), action: what });
         self.moments.len() - 1
     }
 
@@ -497,20 +497,20 @@ impl<'a> Builder<'a> {
         let program = self.program;
         let Some(buffer) = program.command_buffers.get(id.0 as usize) else { return };
         for (index, command) in buffer.commands.iter().enumerate() {
-            self.path(|path| path.push(index as u32));
+            self.edit_path(|path| path.push(index as u32));
             self.command(id, index as u32, command);
-            self.path(|path| path.truncate(path.len() - 1));
+            self.edit_path(|path| path.truncate(path.len() - 1));
         }
     }
 
-    fn at(&mut self, change: impl FnOnce(&mut CommandLocation)) {
+    fn edit_location(&mut self, change: impl FnOnce(&mut CommandLocation)) {
         if let Some(running) = &mut self.running {
             change(&mut running.at);
         }
     }
 
-    fn path(&mut self, change: impl FnOnce(&mut Vec<u32>)) {
-        self.at(|at| change(&mut at.path));
+    fn edit_path(&mut self, change: impl FnOnce(&mut Vec<u32>)) {
+        self.edit_location(|at| change(&mut at.path));
     }
 
     fn depth(&self) -> usize {
@@ -520,32 +520,32 @@ impl<'a> Builder<'a> {
     fn command(&mut self, buffer: CommandBufferId, index: u32, command: &'a Command) {
         match command {
             Command::Action(accesses) => {
-                let uses: Vec<Used> = accesses.iter().filter_map(used).collect();
-                self.uses(uses);
+                let uses: Vec<TimelineAccess> = accesses.iter().filter_map(timeline_access).collect();
+                self.push_accesses(uses);
             }
             Command::Barrier(barrier) => {
-                let elements = elements_of(self, barrier, buffer, index);
-                self.depends(elements);
+                let elements = barrier_dependencies(self, barrier, buffer, index);
+                self.push_dependencies(elements);
             }
             Command::SetEvent(set) => {
                 let (event, given) = super::element::set_stages(set);
                 let stages = scope::source_stages(given, self.flags());
-                let moment = self.push(Happens::SetsEvent { stages, given, recorded: Some((buffer, index)) });
+                let moment = self.push(TimelineAction::SetsEvent { stages, given, recorded_at: Some((buffer, index)) });
                 self.set_event(event.0 as usize, moment);
             }
             Command::ResetEvent { event, .. } => {
                 self.events.get_mut(event.0 as usize).map(Option::take);
             }
             Command::WaitEvents(wait) => {
-                let elements = moments_of_wait(self, wait, buffer, index);
-                self.depends(elements);
+                let elements = event_wait_dependencies(self, wait, buffer, index);
+                self.push_dependencies(elements);
             }
             Command::Execute(buffers) => {
                 for (place, id) in buffers.iter().enumerate() {
                     if self.depth() < DEPTH_MAX {
-                        self.path(|path| path.push(place as u32));
+                        self.edit_path(|path| path.push(place as u32));
                         self.commands(*id);
-                        self.path(|path| path.truncate(path.len() - 1));
+                        self.edit_path(|path| path.truncate(path.len() - 1));
                     }
                 }
             }
@@ -557,42 +557,42 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn uses(&mut self, mut uses: Vec<Used>) {
+    pub(super) fn push_accesses(&mut self, mut uses: Vec<TimelineAccess>) {
         if uses.is_empty() {
             return;
         }
         if let Some(instance) = &self.instance {
-            uses.iter_mut().for_each(|it| instance.place(it));
+            uses.iter_mut().for_each(|it| instance.assign_instance(it));
         }
-        self.push(Happens::Uses(uses));
+        self.push(TimelineAction::Accesses(uses));
     }
 
     /// Dependencies, and then the layout transitions among them.
-    fn depends(&mut self, elements: Vec<Element>) {
-        let transition = |it: &Element| {
-            let about = it.about.as_ref().filter(|_| it.is_transition)?;
+    fn push_dependencies(&mut self, elements: Vec<ExecutedDependency>) {
+        let transition = |it: &ExecutedDependency| {
+            let about = it.resource_region.as_ref().filter(|_| it.is_transition)?;
             // In version 1 all elements about the same memory are one there.
-            let is_gate = |gate: &&Element| gate.site == it.site || it.is_united && gate.about.is_some();
-            let gates: Vec<Element> = elements.iter().filter(is_gate).cloned().collect();
+            let is_gate = |gate: &&ExecutedDependency| gate.location == it.location || it.is_version_1 && gate.resource_region.is_some();
+            let gates: Vec<ExecutedDependency> = elements.iter().filter(is_gate).cloned().collect();
             let (resource, region) = (about.resource, about.region.clone());
-            Some(Used {
-                second: gates.clone(),
-                gates,
-                detail: Detail::Barrier(it.site),
-                ..Used::new(resource, region, lavascope_engine::usage::TRANSITION_WRITE, Role::Transition)
+            Some(TimelineAccess {
+                second_scopes: gates.clone(),
+                first_scopes: gates,
+                detail: AccessDetail::Barrier(it.location),
+                ..TimelineAccess::new(resource, region, lavascope_engine::usage::TRANSITION_WRITE, AccessRole::Transition)
             })
         };
-        let transitions: Vec<Used> = elements.iter().filter_map(transition).collect();
-        self.push(Happens::Depends(elements));
-        self.uses(transitions);
+        let transitions: Vec<TimelineAccess> = elements.iter().filter_map(transition).collect();
+        self.push(TimelineAction::Depends(elements));
+        self.push_accesses(transitions);
     }
 }
 
-fn used(access: &lavascope_sync_ir::Access) -> Option<Used> {
+fn timeline_access(access: &lavascope_sync_ir::Access) -> Option<TimelineAccess> {
     let usage = SYNC_TABLES.usage(access.stage, access.access)?;
     let order = access.order.into();
-    let detail = Detail::Command(access.origin);
-    Some(Used { order, detail, ..Used::new(access.resource, access.region.clone(), usage, Role::Command) })
+    let detail = AccessDetail::Command(access.origin);
+    Some(TimelineAccess { order, detail, ..TimelineAccess::new(access.resource, access.region.clone(), usage, AccessRole::Command) })
 }
 
 /// Everything of an image.

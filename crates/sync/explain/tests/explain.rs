@@ -8,7 +8,7 @@ use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::render_text;
 use lavascope_engine::check;
 use lavascope_explain::{
-    Budget, Change, Explainer, Gap, Numbers, Removal, Verdict, explain, over_synchronized, propose, report,
+    CheckBudget, ProgramChange, Explainer, CoverageGap, NumberedNames, Removal, ScopeCoverage, explain, find_over_synchronization, propose, report,
 };
 use lavascope_sim::hazard::{Kinds, make_sparse, print, random_program, share_memory, shrink};
 use lavascope_sync_ir::{Hazard, HazardKind, ProgramLocation, Program, Region, ResourceId, SyncScope};
@@ -44,8 +44,8 @@ fn agreement(program: &Program) -> Agreement {
     }
     // A command may access the same memory in several ways: it is covered if all are.
     let mut pairs: BTreeMap<(ProgramLocation, ProgramLocation, ResourceId), bool> = BTreeMap::new();
-    for it in explainer.neighbors() {
-        *pairs.entry((it.at, it.prior, it.resource)).or_insert(true) &= it.is_covered;
+    for it in explainer.adjacent_accesses() {
+        *pairs.entry((it.later, it.prior, it.resource)).or_insert(true) &= it.is_covered;
     }
     for (pair, is_covered) in pairs {
         all.neighbors += 1;
@@ -134,7 +134,7 @@ fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
             match proposal.fixes.first() {
                 Some(_) => fixed += 1,
                 None => {
-                    let why = proposal.why_not.expect("a reason stands where no fix does");
+                    let why = proposal.no_fix_reason.expect("a reason stands where no fix does");
                     *without.entry(format!("{:?}: {why}", it.kind)).or_default() += 1;
                 }
             }
@@ -191,7 +191,7 @@ fn hazards_of_scenarios_are_explained_and_mended() {
             let explanation = explainer.explain(it).unwrap_or_else(|| panic!("{path}: {it:?} has no explanation"));
             assert!(!explanation.is_covered, "{path}: {it:?} is a hazard, but covered");
             let proposal = explainer.propose(it, &found);
-            match proposal.why_not {
+            match proposal.no_fix_reason {
                 None => fixed += 1,
                 Some(why) => without.push(format!("{path}: {:?}: {why}", it.kind)),
             }
@@ -209,17 +209,17 @@ fn program(text: &str) -> Program {
 
 fn report_of(text: &str) -> String {
     let program = program(text);
-    report(&program, &Numbers(&program)).iter().map(render_text).collect::<Vec<_>>().join("\n")
+    report(&program, &NumberedNames(&program)).iter().map(render_text).collect::<Vec<_>>().join("\n")
 }
 
 /// A part of a program between a copy to `b` and a use of it, and why it does not cover.
-const GAPS: &[(&str, &str, Gap)] = &[
-    ("barrier compute:storage_write => copy:read", "copy b -> c", Gap::SourceStage),
-    ("barrier copy:read => copy:read", "copy b -> c", Gap::SourceAccess),
-    ("barrier copy:write => vertex:storage_read", "dispatch reads b", Gap::DestinationStage),
-    ("barrier copy:write => compute:uniform_read", "dispatch reads b", Gap::DestinationAccess),
-    ("barrier copy:write => copy:read b[0..32]", "copy b[32..64] -> c", Gap::OtherRange),
-    ("barrier copy:write => copy:read a", "copy b -> c", Gap::OtherResource),
+const GAPS: &[(&str, &str, CoverageGap)] = &[
+    ("barrier compute:storage_write => copy:read", "copy b -> c", CoverageGap::SourceStage),
+    ("barrier copy:read => copy:read", "copy b -> c", CoverageGap::SourceAccess),
+    ("barrier copy:write => vertex:storage_read", "dispatch reads b", CoverageGap::DestinationStage),
+    ("barrier copy:write => compute:uniform_read", "dispatch reads b", CoverageGap::DestinationAccess),
+    ("barrier copy:write => copy:read b[0..32]", "copy b[32..64] -> c", CoverageGap::OtherRange),
+    ("barrier copy:write => copy:read a", "copy b -> c", CoverageGap::OtherResource),
 ];
 
 #[test]
@@ -239,15 +239,15 @@ fn operations_tell_why_they_do_not_cover() {
         assert!(explanation.operations[0].gaps.contains(gap), "{text}: {:?}", explanation.operations[0].gaps);
         // The smallest fix is to this very operation, unless that is about something else altogether.
         let fixes = propose(&program, &found[0]).fixes;
-        let is_edit = matches!(fixes[0].changes[0], Change::AddBits { .. } | Change::ExtendRange { .. });
-        assert_eq!(is_edit, *gap != Gap::OtherResource, "{text}: {:?}", fixes[0]);
+        let is_edit = matches!(fixes[0].changes[0], ProgramChange::AddBits { .. } | ProgramChange::ExtendRange { .. });
+        assert_eq!(is_edit, *gap != CoverageGap::OtherResource, "{text}: {:?}", fixes[0]);
     }
 }
 
 /// Whole programs with one hazard, and what the explanation says of one of the operations in it.
-const MORE_GAPS: &[(Gap, &str)] = &[
+const MORE_GAPS: &[(CoverageGap, &str)] = &[
     (
-        Gap::LaterName(ResourceId(1)),
+        CoverageGap::LaterThroughAlias(ResourceId(1)),
         "memory m 64
 buffer a b 64 at m+0
 buffer c d 64
@@ -260,7 +260,7 @@ cmd main
 ",
     ),
     (
-        Gap::EarlierName(ResourceId(0)),
+        CoverageGap::PriorThroughAlias(ResourceId(0)),
         "memory m 256
 buffer a 256 at m+0
 image tex 8x8 format=r32_uint at m+0
@@ -274,7 +274,7 @@ cmd main
 ",
     ),
     (
-        Gap::BeforeAccess,
+        CoverageGap::BeforeAccess,
         "buffer a b c 64
 
 cmd main
@@ -285,7 +285,7 @@ cmd main
 ",
     ),
     (
-        Gap::AfterAccess,
+        CoverageGap::AfterAccess,
         "buffer a b c 64
 
 cmd main
@@ -296,7 +296,7 @@ cmd main
 ",
     ),
     (
-        Gap::SetBeforeAccess,
+        CoverageGap::SetBeforeAccess,
         "buffer a b 64
 event e
 
@@ -309,7 +309,7 @@ cmd main
 ",
     ),
     (
-        Gap::NeverWaited,
+        CoverageGap::NeverWaited,
         "buffer a b 64
 event e
 
@@ -321,7 +321,7 @@ cmd main
 ",
     ),
     (
-        Gap::NeverWaited,
+        CoverageGap::NeverWaited,
         "buffer a b 64
 queue gfx: graphics xfer: transfer
 semaphore s
@@ -338,7 +338,7 @@ gfx submit use
 ",
     ),
     (
-        Gap::OtherQueue,
+        CoverageGap::OtherQueue,
         "buffer a b 64
 queue gfx: graphics xfer: transfer
 
@@ -355,7 +355,7 @@ gfx submit use
 ",
     ),
     (
-        Gap::SourceStage,
+        CoverageGap::SourceStage,
         "buffer a b 64
 queue gfx: graphics xfer: transfer
 semaphore s
@@ -372,7 +372,7 @@ gfx submit use wait s at vertex
 ",
     ),
     (
-        Gap::OtherSubpass,
+        CoverageGap::OtherSubpass,
         "buffer b 64
 image att 8x8
 
@@ -400,7 +400,7 @@ fn operations_elsewhere_tell_so() {
         let program = program(text);
         let found = check(&program);
         let explanation = explain(&program, &found[0]).expect("an explanation");
-        let gaps: Vec<&Gap> = explanation.operations.iter().flat_map(|it| &it.gaps).collect();
+        let gaps: Vec<&CoverageGap> = explanation.operations.iter().flat_map(|it| &it.gaps).collect();
         assert!(gaps.contains(&gap), "{text}: {gap:?} is not in {gaps:?}");
         assert!(!explanation.is_covered, "{text}");
         assert!(!propose(&program, &found[0]).fixes.is_empty(), "{text}");
@@ -414,8 +414,8 @@ fn fixes_are_of_the_kind_that_the_place_allows() {
         let found = check(&program);
         propose(&program, &found[0]).fixes.into_iter().next().expect("a fix").changes
     };
-    let race = MORE_GAPS.iter().find(|it| it.0 == Gap::OtherQueue).expect("a race");
-    assert!(matches!(first_change(race.1)[..], [Change::AddSemaphore { .. }]));
+    let race = MORE_GAPS.iter().find(|it| it.0 == CoverageGap::OtherQueue).expect("a race");
+    assert!(matches!(first_change(race.1)[..], [ProgramChange::AddSemaphore { .. }]));
     let subpasses = "buffer b 64
 image one two 8x8
 
@@ -433,7 +433,7 @@ cmd main
         #           ^ WRW b[0..64] after mark
         end pass
 ";
-    assert!(matches!(first_change(subpasses)[..], [Change::AddSubpassDependency { .. }]));
+    assert!(matches!(first_change(subpasses)[..], [ProgramChange::AddSubpassDependency { .. }]));
     let inside = "buffer b 64
 image att 8x8
 
@@ -448,7 +448,7 @@ cmd main
         #          ^ RAW b[0..64] after mark
         end pass
 ";
-    assert!(matches!(first_change(inside)[..], [Change::AddSubpassDependency { .. }, Change::InsertBarrier { .. }]));
+    assert!(matches!(first_change(inside)[..], [ProgramChange::AddSubpassDependency { .. }, ProgramChange::InsertBarrier { .. }]));
     let host = "buffer a b 64
 
 cmd main
@@ -458,7 +458,7 @@ q submit main
 host reads b
 #          ^ RRW b[0..64] after main.fill
 ";
-    assert!(matches!(first_change(host)[..], [Change::InsertBarrier { .. }, Change::InsertHostWait { .. }]));
+    assert!(matches!(first_change(host)[..], [ProgramChange::InsertBarrier { .. }, ProgramChange::InsertHostWait { .. }]));
 }
 
 #[test]
@@ -466,15 +466,15 @@ fn what_covers_is_said_to_cover() {
     let text = "buffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => compute\n  barrier compute => copy:read\n  copy b -> c\n";
     let program = program(text);
     assert_eq!(check(&program), []);
-    let neighbors = Explainer::new(&program).neighbors();
+    let neighbors = Explainer::new(&program).adjacent_accesses();
     assert!(neighbors.len() == 1 && neighbors[0].is_covered, "{neighbors:?}");
     // Asked about all the same, the explanation says how the two barriers carry the write to the read.
-    let (at, prior) = (neighbors[0].at.clone(), neighbors[0].prior.clone());
+    let (at, prior) = (neighbors[0].later.clone(), neighbors[0].prior.clone());
     let (kind, resource, region) = (HazardKind::ReadAfterWrite, ResourceId(1), Region::Buffer(0..64));
     let explanation = explain(&program, &Hazard { kind, at, prior, resource, region }).expect("an explanation");
     assert!(explanation.is_covered);
-    let verdicts: Vec<Verdict> = explanation.operations.iter().map(|it| it.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Carries, Verdict::Covers]);
+    let verdicts: Vec<ScopeCoverage> = explanation.operations.iter().map(|it| it.coverage).collect();
+    assert_eq!(verdicts, [ScopeCoverage::FirstOnly, ScopeCoverage::Both]);
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn equal_causes_are_counted() {
     );
     let found = check(&program);
     assert_eq!(found.len(), 2);
-    let report = report(&program, &Numbers(&program));
+    let report = report(&program, &NumberedNames(&program));
     assert_eq!(report.iter().map(|it| it.count).collect::<Vec<_>>(), [2]);
     assert!(render_text(&report[0]).contains("\nFound 2 times; this is the first.\n"));
 }
@@ -572,14 +572,14 @@ fn needless_synchronization_is_found_and_needed_is_not() {
     let text = |barriers: &str| {
         program(&format!("buffer a b c d 64\n\ncmd main\n  copy a -> b\n{barriers}  copy b -> c\n  dispatch reads d\n"))
     };
-    let budget = Budget { checks_max: 100 };
+    let budget = CheckBudget { checks_max: 100 };
     let needed = text("  barrier copy:write => copy:read\n");
-    assert_eq!(over_synchronized(&needed, budget).surplus, []);
-    let twice = over_synchronized(&text("  barrier copy:write => copy:read\n  barrier copy => copy\n"), budget);
-    assert_eq!(twice.surplus.iter().map(|it| it.what).collect::<Vec<_>>(), [Removal::Whole]);
+    assert_eq!(find_over_synchronization(&needed, budget).redundant, []);
+    let twice = find_over_synchronization(&text("  barrier copy:write => copy:read\n  barrier copy => copy\n"), budget);
+    assert_eq!(twice.redundant.iter().map(|it| it.removal).collect::<Vec<_>>(), [Removal::Whole]);
     // Two accesses before, three behind; without the bit one of those that wait is left out.
-    let wide = over_synchronized(&text("  barrier copy:write => copy|compute:transfer_read|storage_read\n"), budget);
-    let bits: Vec<(Removal, usize)> = wide.surplus.iter().map(|it| (it.what, it.accesses)).collect();
+    let wide = find_over_synchronization(&text("  barrier copy:write => copy|compute:transfer_read|storage_read\n"), budget);
+    let bits: Vec<(Removal, usize)> = wide.redundant.iter().map(|it| (it.removal, it.accesses)).collect();
     let stage = SyncScope { dst_stages: PipelineStageFlags2::COMPUTE_SHADER.0, ..SyncScope::default() };
     let access = SyncScope { dst_access: AccessFlags2::SHADER_STORAGE_READ.0, ..SyncScope::default() };
     assert_eq!(bits, [(Removal::Bits(stage), 1), (Removal::Bits(access), 0)]);
@@ -589,9 +589,9 @@ fn needless_synchronization_is_found_and_needed_is_not() {
 fn what_the_budget_leaves_out_is_told() {
     let program =
         program("buffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => copy:read\n  copy b -> c\n");
-    let all = over_synchronized(&program, Budget { checks_max: 100 });
+    let all = find_over_synchronization(&program, CheckBudget { checks_max: 100 });
     assert_eq!((all.checks, all.untried), (5, 0));
-    let some = over_synchronized(&program, Budget { checks_max: 2 });
+    let some = find_over_synchronization(&program, CheckBudget { checks_max: 2 });
     assert_eq!((some.checks, some.untried), (2, 3));
 }
 
@@ -600,11 +600,11 @@ fn what_the_budget_leaves_out_is_told() {
 fn needless_synchronization_of_random_programs() {
     let (mut programs_with, mut found) = (0, 0);
     for (_, program) in programs(Kinds::ALL, 20) {
-        let report = over_synchronized(&program, Budget { checks_max: 60 });
-        assert!(report.checks <= 60 && report.surplus.len() <= report.checks);
-        assert!(report.surplus.is_sorted_by(|left, right| left.accesses >= right.accesses));
-        programs_with += usize::from(!report.surplus.is_empty());
-        found += report.surplus.len();
+        let report = find_over_synchronization(&program, CheckBudget { checks_max: 60 });
+        assert!(report.checks <= 60 && report.redundant.len() <= report.checks);
+        assert!(report.redundant.is_sorted_by(|left, right| left.accesses >= right.accesses));
+        programs_with += usize::from(!report.redundant.is_empty());
+        found += report.redundant.len();
     }
     println!("{found} needless operations and bits in {programs_with} of 20 programs");
     assert!(programs_with > 0);
@@ -616,7 +616,7 @@ fn faults_have_names_and_say_what_to_do() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/scenarios").join(file);
         let text = std::fs::read_to_string(path).expect("a text");
         let program = lavascope_scenario::parse(&text).expect("a scenario").program;
-        let all = report(&program, &Numbers(&program));
+        let all = report(&program, &NumberedNames(&program));
         all.iter().for_each(|it| assert!(!it.fixes.is_empty() && !it.explanation.is_empty(), "{it:?}"));
         all.iter().map(|it| it.code.0.clone().into_owned()).collect::<Vec<_>>()
     };

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use lavascope_diag::Code;
 use lavascope_engine::{EventRaceKind, event_races};
 use lavascope_explain::{
-    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, diagnose_races, fault_code, never_executed,
-    over_synchronized, parked, race_code, report,
+    CheckBudget, NEVER_EXECUTED, NumberedNames, OVER_SYNCHRONIZATION, diagnose_races, fault_code, diagnose_never_executed,
+    find_over_synchronization, blocked_submissions, race_code, report,
 };
-use lavascope_scenario::{Kind, Scenario, parse, run};
+use lavascope_scenario::{ExpectedKind, Scenario, parse, run_files};
 use lavascope_sync_ir::{UndefinedContentsKind, HazardKind};
 
 fn folder() -> PathBuf {
@@ -43,7 +43,7 @@ fn judged(kind: HazardKind, heading: &str) -> Scenario {
 
 fn judged_of(code: &Code, heading: &str) -> Scenario {
     let text = scenario_text(&page_of(code), heading);
-    let outcomes = run(&[(format!("{code}, {heading}"), text.clone())], lavascope_engine::check_all);
+    let outcomes = run_files(&[(format!("{code}, {heading}"), text.clone())], lavascope_engine::check_all);
     for it in outcomes {
         it.result.unwrap_or_else(|error| panic!("{}:\n{error}", it.name));
     }
@@ -56,7 +56,7 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
         let wrong = judged(kind, "Wrong");
         assert!(!wrong.expectations.is_empty(), "{kind}");
         for it in &wrong.expectations {
-            assert!(it.kind == Kind::Hazard(kind) && !it.is_known_gap, "{kind}: {it:?}");
+            assert!(it.kind == ExpectedKind::Hazard(kind) && !it.is_known_gap, "{kind}: {it:?}");
         }
         assert!(judged(kind, "Mended").header.is_clean, "{kind}");
     }
@@ -76,9 +76,9 @@ fn the_programs_of_faults_have_the_fault_of_their_page_and_then_none() {
         let wrong = judged_of(&code, "Wrong");
         assert!(!wrong.expectations.is_empty(), "{code}");
         for it in &wrong.expectations {
-            assert!(it.kind == Kind::Fault(kind) && !it.is_known_gap, "{code}: {it:?}");
+            assert!(it.kind == ExpectedKind::Fault(kind) && !it.is_known_gap, "{code}: {it:?}");
         }
-        let told = report(&wrong.program, &Numbers(&wrong.program));
+        let told = report(&wrong.program, &NumberedNames(&wrong.program));
         assert!(told.iter().all(|it| it.code == code), "{told:?}");
         assert!(judged_of(&code, "Mended").header.is_clean, "{code}");
         assert_named(&code);
@@ -124,7 +124,7 @@ fn the_page_of_needless_synchronization_has_some_and_then_none() {
     let needless = |heading: &str| {
         let scenario = judged_of(&code, heading);
         assert!(scenario.header.is_clean, "{heading}");
-        over_synchronized(&scenario.program, Budget { checks_max: 1000 }).surplus.len()
+        find_over_synchronization(&scenario.program, CheckBudget { checks_max: 1000 }).redundant.len()
     };
     assert!(needless("Wrong") > 0);
     assert_eq!(needless("Mended"), 0);
@@ -143,7 +143,7 @@ fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
     let code = Code(Cow::Borrowed(NEVER_EXECUTED));
     let told = |heading: &str| {
         let program = judged_of(&code, heading).program;
-        let found = never_executed(&program, &parked(&program), &Numbers(&program));
+        let found = diagnose_never_executed(&program, &blocked_submissions(&program), &NumberedNames(&program));
         found.into_iter().map(|it| it.message).collect::<Vec<_>>()
     };
     let expected = "Work of step 0 on queue 0 was never executed, and not checked: \
@@ -161,7 +161,7 @@ fn the_pages_of_event_races_have_some_and_then_none() {
             let scenario = judged_of(&code, heading);
             assert!(scenario.header.is_clean, "{code}: {heading}");
             let found = event_races(&scenario.program);
-            diagnose_races(&scenario.program, &found, &Numbers(&scenario.program))
+            diagnose_races(&scenario.program, &found, &NumberedNames(&scenario.program))
         };
         let wrong = told("Wrong");
         assert!(wrong.iter().any(|it| it.code == code), "{code}: {wrong:#?}");

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lavascope_diag::render_text;
 use lavascope_engine::check;
-use lavascope_explain::{Numbers, diagnose};
-use lavascope_scenario::Source;
+use lavascope_explain::{NumberedNames, diagnose_hazards};
+use lavascope_scenario::ScenarioSource;
 
 fn corpus() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/scenarios");
@@ -47,7 +47,7 @@ fn damaged_scenarios_are_refused_with_their_place_or_judged() {
     let (mut judged, mut refused, mut hazards) = (0, 0, 0);
     for (name, text) in corpus() {
         for mutation in mutations(&text) {
-            let source = match Source::new(&mutation) {
+            let source = match ScenarioSource::new(&mutation) {
                 Ok(source) => source,
                 Err(error) => {
                     let lines = mutation.lines().count() as u32;
@@ -58,7 +58,7 @@ fn damaged_scenarios_are_refused_with_their_place_or_judged() {
             };
             let program = &source.scenario.program;
             let found = check(program);
-            for it in diagnose(program, &found, &Numbers(program)) {
+            for it in diagnose_hazards(program, &found, &NumberedNames(program)) {
                 assert!(!it.fixes.is_empty() || it.no_fix.is_some(), "{name}: {}\n{mutation}", render_text(&it));
                 hazards += 1;
             }

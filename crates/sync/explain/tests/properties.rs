@@ -2,24 +2,24 @@
 //! Khronos layer.
 
 use lavascope_abi::{DescriptorType, ImageLayout};
-use lavascope_diag::{Diagnostic, Labels, Object};
-use lavascope_explain::{Executor, Names, Numbers, Sequence, report};
+use lavascope_diag::{Diagnostic, DebugLabels, DiagnosticObject};
+use lavascope_explain::{ExecutorNames, ProgramNames, NumberedNames, CommandSequenceNumber, report};
 use lavascope_scenario::parse;
 use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, ProgramLocation, Program, QueueId, ResourceId};
 
 /// Names as a running program has them.
 struct Live<'a> {
-    numbers: Numbers<'a>,
+    numbers: NumberedNames<'a>,
     /// What stands for a word of the scenario.
     functions: &'a [(&'a str, &'a str)],
 }
 
-impl Names for Live<'_> {
+impl ProgramNames for Live<'_> {
     fn resource(&self, resource: ResourceId) -> String {
         self.numbers.resource(resource)
     }
 
-    fn object(&self, resource: ResourceId) -> Object {
+    fn object(&self, resource: ResourceId) -> DiagnosticObject {
         self.numbers.object(resource)
     }
 
@@ -27,12 +27,12 @@ impl Names for Live<'_> {
         format!("VkQueue#{}", queue.0)
     }
 
-    fn place(&self, place: &ProgramLocation) -> String {
-        self.numbers.place(place)
+    fn location(&self, place: &ProgramLocation) -> String {
+        self.numbers.location(place)
     }
 
-    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String {
-        self.numbers.recorded(buffer, command)
+    fn recorded_command(&self, buffer: CommandBufferId, command: u32) -> String {
+        self.numbers.recorded_command(buffer, command)
     }
 
     fn function(&self, place: &ProgramLocation, stage: u64) -> String {
@@ -40,27 +40,27 @@ impl Names for Live<'_> {
         self.functions.iter().find(|it| it.0 == own).map_or(own, |it| it.1.to_owned())
     }
 
-    fn labels(&self, place: &ProgramLocation) -> Labels {
+    fn labels(&self, place: &ProgramLocation) -> DebugLabels {
         let queue = vec!["Frame".to_owned()];
         match place {
-            ProgramLocation::Command(_) => Labels { queue, commands: vec!["Sky".to_owned()] },
-            ProgramLocation::Step(_) => Labels::default(),
+            ProgramLocation::Command(_) => DebugLabels { queue, commands: vec!["Sky".to_owned()] },
+            ProgramLocation::Step(_) => DebugLabels::default(),
         }
     }
 
-    fn call(&self, place: &ProgramLocation) -> Option<String> {
+    fn submitting_call(&self, place: &ProgramLocation) -> Option<String> {
         matches!(place, ProgramLocation::Command(_)).then(|| "vkQueueSubmit".to_owned())
     }
 
-    fn executor(&self, place: &ProgramLocation) -> Option<Executor> {
+    fn executor(&self, place: &ProgramLocation) -> Option<ExecutorNames> {
         let ProgramLocation::Command(at) = place else { return None };
         let depth = if at.path.len() > 1 { "secondary" } else { "main" };
-        Some(Executor { commands: format!("VkCommandBuffer \"{depth}\""), queue: "VkQueue#0".to_owned() })
+        Some(ExecutorNames { command_buffer: format!("VkCommandBuffer \"{depth}\""), queue: "VkQueue#0".to_owned() })
     }
 
-    fn sequence(&self, place: &ProgramLocation) -> Option<Sequence> {
+    fn sequence(&self, place: &ProgramLocation) -> Option<CommandSequenceNumber> {
         let ProgramLocation::Command(at) = place else { return None };
-        Some(Sequence { command: *at.path.last()?, resets: 2 })
+        Some(CommandSequenceNumber { command: *at.path.last()?, resets: 2 })
     }
 }
 
@@ -76,7 +76,7 @@ fn hazard(program: &Program) -> Diagnostic {
 }
 
 fn hazard_of(program: &Program, functions: &[(&str, &str)]) -> Diagnostic {
-    let all = report(program, &Live { numbers: Numbers(program), functions });
+    let all = report(program, &Live { numbers: NumberedNames(program), functions });
     let [it] = &all[..] else { panic!("{} findings: {all:#?}", all.len()) };
     it.clone()
 }
@@ -112,8 +112,8 @@ const COMMON: [&str; 10] = [
 
 /// The type, and what only some types have.
 fn special(it: &Diagnostic) -> String {
-    let mut text = it.fact("message_type").expect("a type").to_owned();
-    for fact in it.facts.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key)) {
+    let mut text = it.property("message_type").expect("a type").to_owned();
+    for fact in it.properties.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key)) {
         text += &format!(" {}={}", fact.key, fact.value);
     }
     text
@@ -132,7 +132,7 @@ fn the_order_is_that_of_the_khronos_layer() {
     let it = hazard(&program(
         "buffer a b c 64\ncmd main\n  copy a -> b\n  barrier copy:write => compute:storage_read\n  copy b -> c",
     ));
-    let seen: Vec<(&str, &str)> = it.facts.iter().map(|it| (it.key, it.value.as_str())).collect();
+    let seen: Vec<(&str, &str)> = it.properties.iter().map(|it| (it.key, it.value.as_str())).collect();
     let write = "VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)";
     let expected = [
         ("message_type", "BufferCopyError"),
@@ -310,14 +310,14 @@ fn transitions() {
     let transfer = "buffer a b 64 exclusive\nqueue g: graphics family=0 t: transfer family=1\ncmd main\n  copy a -> b\n  \
                     barrier none => none owner b 0 -> 1\ng submit main";
     let it = hazard(&program(transfer));
-    assert_eq!(it.fact("access"), Some("SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER"));
+    assert_eq!(it.property("access"), Some("SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER"));
     assert!(it.message.contains("performs queue family ownership transfer on buffer 1"), "{}", it.message);
 }
 
 #[test]
 fn submissions_and_secondaries() {
     let two = "buffer a b c 64\ncmd one\n  copy a -> b\ncmd two\n  copy b -> c\nq submit one\nq submit one two";
-    let all = report(&program(two), &Live { numbers: Numbers(&program(two)), functions: &[] });
+    let all = report(&program(two), &Live { numbers: NumberedNames(&program(two)), functions: &[] });
     let it = all.iter().find(|it| it.code.0.ends_with("READ-AFTER-WRITE")).expect("a read after a write");
     assert_eq!(special(it), "SubmitTimeError submit_index=1 batch_index=0 command_buffer_index=1");
     let main = "VkCommandBuffer \"main\"";
@@ -349,9 +349,9 @@ fn presentation_and_the_host() {
     check(present, "PresentError submit_index=1 batch_index=0 swapchain_index=0");
     let acquire = "image a 8x8\nsemaphore s\ncmd main\n  clear a\nacquire a signal s\nq submit main wait s at color";
     let it = hazard(&program(acquire));
-    assert_eq!((it.fact("hazard_type"), it.fact("message_type")), (Some("WRITE_AFTER_READ"), Some("SubmitTimeError")));
-    assert_eq!(it.fact("prior_access"), Some("SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL"));
-    assert_eq!(it.fact("read_barriers"), Some("VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT"));
+    assert_eq!((it.property("hazard_type"), it.property("message_type")), (Some("WRITE_AFTER_READ"), Some("SubmitTimeError")));
+    assert_eq!(it.property("prior_access"), Some("SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL"));
+    assert_eq!(it.property("read_barriers"), Some("VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT"));
     assert!(it.message.contains("which was previously accessed by vkAcquireNextImageKHR."), "{}", it.message);
     let host = "buffer a b 64\ncmd main\n  copy a -> b\nq submit main\nhost reads b";
     check(host, "HostError submit_index=0 batch_index=0");

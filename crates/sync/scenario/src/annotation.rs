@@ -2,22 +2,22 @@
 
 use lavascope_sync_ir::{Area, UndefinedContentsKind, ImageDesc, ImageRegion, Region, Resource, ResourceKind};
 
-use crate::builder::{Builder, Operand, Statement};
+use crate::builder::{ScenarioBuilder, Operand, Statement};
 use crate::error::{Result, ScenarioError};
-use crate::lex::{Cursor, Token, tokens};
+use crate::lex::{TokenCursor, Token, tokens};
 use crate::words::format_desc;
-use crate::{Expectation, Kind, Site, region};
+use crate::{Expectation, ExpectedKind, StatementId, region};
 
 /// A line that begins with `#` behind the header.
 pub(crate) struct Comment<'a> {
     pub(crate) line: u32,
     pub(crate) text: &'a str,
     /// The line of the statement above it.
-    pub(crate) last: Option<u32>,
+    pub(crate) statement_line: Option<u32>,
 }
 
 /// All annotations, with their labels looked up: a label may stand below its annotation.
-pub(crate) fn resolve(builder: &Builder, comments: &[Comment]) -> Result<Vec<Expectation>> {
+pub(crate) fn resolve(builder: &ScenarioBuilder, comments: &[Comment]) -> Result<Vec<Expectation>> {
     let mut found: Vec<Expectation> = Vec::new();
     // The line of the statement that the last annotation belongs to.
     let mut open = None;
@@ -29,7 +29,7 @@ pub(crate) fn resolve(builder: &Builder, comments: &[Comment]) -> Result<Vec<Exp
         if rest.trim_start().starts_with('^') {
             let caret = comment.text.find('^').expect("looked at above");
             found.push(annotation(builder, comment, caret, is_known_gap)?);
-            open = comment.last;
+            open = comment.statement_line;
         } else {
             let error = |message: &str| error(comment.line, hash as u32 + 1, message);
             let content = rest.trim();
@@ -39,7 +39,7 @@ pub(crate) fn resolve(builder: &Builder, comments: &[Comment]) -> Result<Vec<Exp
                 ));
             }
             match found.last_mut() {
-                Some(last) if open == comment.last && open.is_some() => last.extra.push(content.to_owned()),
+                Some(last) if open == comment.statement_line && open.is_some() => last.extra.push(content.to_owned()),
                 _ => return Err(error("`have:` and `need:` stand under an annotation")),
             }
         }
@@ -55,7 +55,7 @@ fn error(line: u32, column: u32, message: &str) -> ScenarioError {
 fn check_twice(found: &[Expectation]) -> Result<()> {
     for (at, one) in found.iter().enumerate() {
         let same = |it: &&Expectation| {
-            it.site == one.site
+            it.statement == one.statement
                 && it.column == one.column
                 && it.kind == one.kind
                 && it.after == one.after
@@ -68,24 +68,24 @@ fn check_twice(found: &[Expectation]) -> Result<()> {
     Ok(())
 }
 
-fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: bool) -> Result<Expectation> {
+fn annotation(builder: &ScenarioBuilder, comment: &Comment, caret: usize, is_known_gap: bool) -> Result<Expectation> {
     let line = comment.line;
     // Only spaces and signs stand before the caret, so bytes are characters.
     let column = caret as u32 + 1;
-    let last = comment.last.ok_or_else(|| error(line, column, "an annotation stands under a statement"))?;
+    let last = comment.statement_line.ok_or_else(|| error(line, column, "an annotation stands under a statement"))?;
     let blanked = format!("{}{}", " ".repeat(caret + 1), &comment.text[caret + 1..]);
     let tokens = tokens(line, &blanked)?;
-    let mut cursor = Cursor::new(line, &tokens);
+    let mut cursor = TokenCursor::new(line, &tokens);
     let kind = kind(&mut cursor)?;
     let object_column = cursor.column();
-    let (resource, region) = region::parse(builder, &mut cursor)?;
-    let (statement, operand) = place(builder, &cursor, last, column)?;
+    let (resource, region) = region::parse_region(builder, &mut cursor)?;
+    let (statement, operand) = annotated_operand(builder, &cursor, last, column)?;
     let after = match kind {
         // Nothing came first: that is what is wrong.
-        Kind::Fault(UndefinedContentsKind::AcquireWithoutRelease) => None,
-        Kind::Hazard(_) | Kind::Fault(_) => {
+        ExpectedKind::Fault(UndefinedContentsKind::AcquireWithoutRelease) => None,
+        ExpectedKind::Hazard(_) | ExpectedKind::Fault(_) => {
             cursor.expect("after")?;
-            Some(after(builder, &mut cursor, statement.site)?)
+            Some(parse_prior_label(builder, &mut cursor, statement.id)?)
         }
     };
     cursor.end()?;
@@ -98,20 +98,20 @@ fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: 
         }
     }
     let operand = operand.map(|it| it.0);
-    let site = statement.site;
-    Ok(Expectation { line, column, kind, resource, region, site, after, operand, extra: Vec::new(), is_known_gap })
+    let site = statement.id;
+    Ok(Expectation { line, column, kind, resource, region, statement: site, after, operand, extra: Vec::new(), is_known_gap })
 }
 
-fn kind(cursor: &mut Cursor) -> Result<Kind> {
+fn kind(cursor: &mut TokenCursor) -> Result<ExpectedKind> {
     let token = cursor.word("a kind of hazard")?;
-    let found = Kind::all().find(|it| it.short() == token.text);
-    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", Kind::all().map(Kind::short)))
+    let found = ExpectedKind::all().find(|it| it.short() == token.text);
+    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", ExpectedKind::all().map(ExpectedKind::short)))
 }
 
-type Placed<'a> = (&'a Statement, Option<(u32, &'a Operand)>);
+type AnnotatedOperand<'a> = (&'a Statement, Option<(u32, &'a Operand)>);
 
 /// The statement and operand that begin in a column of a line.
-fn place<'a>(builder: &'a Builder, cursor: &Cursor, line: u32, column: u32) -> Result<Placed<'a>> {
+fn annotated_operand<'a>(builder: &'a ScenarioBuilder, cursor: &TokenCursor, line: u32, column: u32) -> Result<AnnotatedOperand<'a>> {
     let on_line = || builder.statements.iter().filter(|it| it.line == line);
     for statement in on_line() {
         let mut operands = statement.operands.iter().enumerate();
@@ -128,29 +128,29 @@ fn place<'a>(builder: &'a Builder, cursor: &Cursor, line: u32, column: u32) -> R
 }
 
 /// `label`, or `cmd.label` for one of another command buffer.
-fn after(builder: &Builder, cursor: &mut Cursor, here: Site) -> Result<Site> {
+fn parse_prior_label(builder: &ScenarioBuilder, cursor: &mut TokenCursor, here: StatementId) -> Result<StatementId> {
     let first = cursor.word("the label of what comes first")?;
     if cursor.take(".") {
         let label = cursor.word("the label of a command")?;
         let id = builder.names.command_buffers.iter().position(|it| it == first.text);
         let names = builder.names.command_buffers.iter().map(String::as_str);
         let id = id.ok_or_else(|| cursor.unknown(first, "command buffer", names))? as u32;
-        let of_buffer = |site: &Site| matches!(site, Site::Command { command_buffer, .. } if *command_buffer == id);
+        let of_buffer = |site: &StatementId| matches!(site, StatementId::Command { command_buffer, .. } if *command_buffer == id);
         return find_label(builder, cursor, label, of_buffer);
     }
     let own = match here {
-        Site::Command { command_buffer, .. } => Some(command_buffer),
-        Site::Step(_) => None,
+        StatementId::Command { command_buffer, .. } => Some(command_buffer),
+        StatementId::Step(_) => None,
     };
-    let is_near = |site: &Site| match site {
-        Site::Command { command_buffer, .. } => Some(*command_buffer) == own,
-        Site::Step(_) => true,
+    let is_near = |site: &StatementId| match site {
+        StatementId::Command { command_buffer, .. } => Some(*command_buffer) == own,
+        StatementId::Step(_) => true,
     };
     find_label(builder, cursor, first, is_near)
 }
 
-fn find_label(builder: &Builder, cursor: &Cursor, token: Token, fits: impl Fn(&Site) -> bool) -> Result<Site> {
-    let fitting: Vec<(&Site, &String)> = builder.labels.iter().filter(|it| fits(it.0)).collect();
+fn find_label(builder: &ScenarioBuilder, cursor: &TokenCursor, token: Token, fits: impl Fn(&StatementId) -> bool) -> Result<StatementId> {
+    let fitting: Vec<(&StatementId, &String)> = builder.labels.iter().filter(|it| fits(it.0)).collect();
     let found = fitting.iter().find(|it| it.1 == token.text);
     let names = fitting.iter().map(|it| it.1.as_str());
     found.map(|it| *it.0).ok_or_else(|| cursor.unknown(token, "label here", names))

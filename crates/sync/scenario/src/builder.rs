@@ -6,8 +6,8 @@ use lavascope_sync_ir::{CommandBufferId, EventId, FenceId, MemoryId, Program, Qu
 use lavascope_sync_ir::{RenderPassId, ResourceId, SemaphoreId};
 
 use crate::error::Result;
-use crate::lex::{Cursor, Token};
-use crate::{Names, Site, Thread};
+use crate::lex::{TokenCursor, Token};
+use crate::{DeclaredNames, StatementId, ScenarioThread};
 
 /// Words that the grammar uses where names may stand.
 const RESERVED: [&str; 31] = [
@@ -45,7 +45,7 @@ const RESERVED: [&str; 31] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum NamedObject {
     Memory(MemoryId),
     Resource(ResourceId),
     Queue(QueueId),
@@ -59,7 +59,7 @@ pub(crate) enum Named {
 /// A statement that was read, with where its operands stand.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
-    pub(crate) site: Site,
+    pub(crate) id: StatementId,
     pub(crate) line: u32,
     /// Behind the label.
     pub(crate) column: u32,
@@ -71,35 +71,35 @@ pub(crate) struct Operand {
     pub(crate) resource: ResourceId,
     pub(crate) region: Region,
     pub(crate) column: u32,
-    pub(crate) usage: Usage,
+    pub(crate) usage: OperandUsage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Usage {
+pub(crate) enum OperandUsage {
     Read,
     Write,
     Any,
 }
 
 #[derive(Default)]
-pub(crate) struct Builder {
+pub(crate) struct ScenarioBuilder {
     pub(crate) program: Program,
-    pub(crate) names: Names,
-    known: BTreeMap<String, Named>,
-    pub(crate) labels: BTreeMap<Site, String>,
-    pub(crate) threads: Vec<Thread>,
+    pub(crate) names: DeclaredNames,
+    known: BTreeMap<String, NamedObject>,
+    pub(crate) labels: BTreeMap<StatementId, String>,
+    pub(crate) threads: Vec<ScenarioThread>,
     pub(crate) statements: Vec<Statement>,
 }
 
 macro_rules! look_ups {
     ($($function:ident, $variant:ident, $id:ident, $what:literal;)*) => {
-        impl Builder {
-            $(pub(crate) fn $function(&self, cursor: &mut Cursor) -> Result<$id> {
+        impl ScenarioBuilder {
+            $(pub(crate) fn $function(&self, cursor: &mut TokenCursor) -> Result<$id> {
                 let token = cursor.word(concat!("the name of a ", $what))?;
                 match self.known.get(token.text) {
-                    Some(Named::$variant(id)) => Ok(*id),
+                    Some(NamedObject::$variant(id)) => Ok(*id),
                     _ => {
-                        let of_kind = self.known.iter().filter(|it| matches!(it.1, Named::$variant(_)));
+                        let of_kind = self.known.iter().filter(|it| matches!(it.1, NamedObject::$variant(_)));
                         Err(cursor.unknown(token, $what, of_kind.map(|it| it.0.as_str())))
                     }
                 }
@@ -119,8 +119,8 @@ look_ups! {
     render_pass, RenderPass, RenderPassId, "pass";
 }
 
-impl Builder {
-    pub(crate) fn named(&self, name: &str) -> Option<Named> {
+impl ScenarioBuilder {
+    pub(crate) fn named(&self, name: &str) -> Option<NamedObject> {
         self.known.get(name).copied()
     }
 
@@ -130,7 +130,7 @@ impl Builder {
     }
 
     /// Gives a name a meaning; each has one.
-    pub(crate) fn define(&mut self, cursor: &Cursor, token: Token, named: Named) -> Result<String> {
+    pub(crate) fn define(&mut self, cursor: &TokenCursor, token: Token, named: NamedObject) -> Result<String> {
         if RESERVED.contains(&token.text) {
             return Err(cursor.error_at(token.column, format!("`{}` is a word of the grammar, not a name", token.text)));
         }
@@ -141,7 +141,7 @@ impl Builder {
     }
 
     /// A name that the text did not declare; false if it is taken.
-    pub(crate) fn define_implied(&mut self, name: &str, named: Named) -> bool {
+    pub(crate) fn define_implied(&mut self, name: &str, named: NamedObject) -> bool {
         if self.known.contains_key(name) {
             return false;
         }

@@ -5,12 +5,12 @@ use lavascope_sync_ir::{Access, Area, AttachmentKind, AttachmentView, Barrier, C
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId, ResourceKind};
 use lavascope_sync_ir::{SetEvent, StoreOp, WaitEvents};
 
-use crate::builder::{Builder, Operand, Usage};
-use crate::declare::{LOADS, STORES, choose};
+use crate::builder::{ScenarioBuilder, Operand, OperandUsage};
+use crate::declare::{LOADS, STORES, parse_choice};
 use crate::error::Result;
-use crate::lex::{Cursor, Kind, Token};
+use crate::lex::{TokenCursor, TokenKind, Token};
 use crate::region;
-use crate::scope::{access, parse_dependencies, parse_dependencies_one, parse_stages, stage};
+use crate::scope::{access, parse_dependencies, parse_version_1_dependencies, parse_stages, stage};
 use crate::words::is_write_access;
 
 pub(crate) const COMMANDS: [&str; 20] = [
@@ -19,7 +19,7 @@ pub(crate) const COMMANDS: [&str; 20] = [
 ];
 
 /// How a clause of `draw` and `dispatch` is said; the stage is given with `at` where it is zero here.
-pub(crate) struct Clause {
+pub(crate) struct AccessClause {
     pub(crate) verb: &'static str,
     /// The word behind the verb, or nothing.
     pub(crate) kind: &'static str,
@@ -34,14 +34,14 @@ const fn clause(
     stage: PipelineStageFlags2,
     access: AccessFlags2,
     order: RasterOrder,
-) -> Clause {
-    Clause { verb, kind, stage: stage.0, access: access.0, order }
+) -> AccessClause {
+    AccessClause { verb, kind, stage: stage.0, access: access.0, order }
 }
 
 const ANY: PipelineStageFlags2 = PipelineStageFlags2::NONE;
 const COLOR: PipelineStageFlags2 = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT;
 
-pub(crate) const CLAUSES: [Clause; 12] = [
+pub(crate) const CLAUSES: [AccessClause; 12] = [
     clause("reads", "", ANY, AccessFlags2::SHADER_STORAGE_READ, RasterOrder::None),
     clause("writes", "", ANY, AccessFlags2::SHADER_STORAGE_WRITE, RasterOrder::None),
     clause("samples", "", ANY, AccessFlags2::SHADER_SAMPLED_READ, RasterOrder::None),
@@ -75,7 +75,7 @@ pub(crate) const CLAUSES: [Clause; 12] = [
 ];
 
 /// A command, and its operands where they stand.
-pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Command, Vec<Operand>)> {
+pub(crate) fn parse_command(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<(Command, Vec<Operand>)> {
     let token = cursor.word("a command")?;
     let mut operands = Vec::new();
     let ops = &mut operands;
@@ -89,7 +89,7 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Command, 
         "access" => clauses(builder, cursor, 0, ops)?,
         "barrier" => Command::Barrier(Barrier::Sync2 { dependencies: parse_dependencies(builder, cursor, ops)? }),
         "barrier1" => {
-            let (src_stages, dst_stages, dependencies) = parse_dependencies_one(builder, cursor, ops)?;
+            let (src_stages, dst_stages, dependencies) = parse_version_1_dependencies(builder, cursor, ops)?;
             Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
         }
         "set" => {
@@ -115,30 +115,30 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Command, 
 }
 
 fn operand(
-    builder: &Builder,
-    cursor: &mut Cursor,
-    usage: Usage,
+    builder: &ScenarioBuilder,
+    cursor: &mut TokenCursor,
+    usage: OperandUsage,
     operands: &mut Vec<Operand>,
 ) -> Result<(ResourceId, Region)> {
     let column = cursor.column();
-    let (resource, region) = region::parse(builder, cursor)?;
+    let (resource, region) = region::parse_region(builder, cursor)?;
     operands.push(Operand { resource, region: region.clone(), column, usage });
     Ok((resource, region))
 }
 
 /// `a -> b, c -> d`.
 fn transfer(
-    builder: &Builder,
-    cursor: &mut Cursor,
+    builder: &ScenarioBuilder,
+    cursor: &mut TokenCursor,
     stage: PipelineStageFlags2,
     operands: &mut Vec<Operand>,
 ) -> Result<Command> {
     let mut accesses = Vec::new();
     loop {
-        let (resource, region) = operand(builder, cursor, Usage::Read, operands)?;
+        let (resource, region) = operand(builder, cursor, OperandUsage::Read, operands)?;
         accesses.push(plain(resource, region, stage.0, AccessFlags2::TRANSFER_READ.0));
         cursor.expect("->")?;
-        let (resource, region) = operand(builder, cursor, Usage::Write, operands)?;
+        let (resource, region) = operand(builder, cursor, OperandUsage::Write, operands)?;
         accesses.push(plain(resource, region, stage.0, AccessFlags2::TRANSFER_WRITE.0));
         if !cursor.take(",") {
             return Ok(Command::Action(accesses));
@@ -150,10 +150,10 @@ fn plain(resource: ResourceId, region: Region, stage: u64, access: u64) -> Acces
     Access::new(resource, region, stage, access)
 }
 
-fn clears(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
+fn clears(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Command> {
     let mut accesses = Vec::new();
     loop {
-        let (resource, region) = operand(builder, cursor, Usage::Write, operands)?;
+        let (resource, region) = operand(builder, cursor, OperandUsage::Write, operands)?;
         accesses.push(plain(resource, region, PipelineStageFlags2::CLEAR.0, AccessFlags2::TRANSFER_WRITE.0));
         if !cursor.take(",") {
             return Ok(Command::Action(accesses));
@@ -161,13 +161,13 @@ fn clears(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -
     }
 }
 
-fn clauses(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut Vec<Operand>) -> Result<Command> {
+fn clauses(builder: &ScenarioBuilder, cursor: &mut TokenCursor, default: u64, operands: &mut Vec<Operand>) -> Result<Command> {
     let mut accesses = Vec::new();
     while !cursor.is_end() {
         let is_generic = cursor.peek_at(1).is_some_and(|it| it.text == ":");
         accesses.push(match is_generic {
-            true => generic(builder, cursor, operands)?,
-            false => worded(builder, cursor, default, operands)?,
+            true => stage_access(builder, cursor, operands)?,
+            false => verb_access(builder, cursor, default, operands)?,
         });
         if !cursor.take(",") {
             break;
@@ -177,7 +177,7 @@ fn clauses(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut 
 }
 
 /// `stage:access R`, with `ordered color` or `ordered depth` where fragments are in order.
-fn generic(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Access> {
+fn stage_access(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Access> {
     let column = cursor.column();
     let bits = stage(cursor)?;
     let stage = one_bit(cursor, column, bits, "stage")?;
@@ -185,23 +185,23 @@ fn generic(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) 
     let column = cursor.column();
     let bits = access(cursor, stage)?;
     let access = one_bit(cursor, column, bits, "access")?;
-    let usage = if is_write_access(access) { Usage::Write } else { Usage::Read };
+    let usage = if is_write_access(access) { OperandUsage::Write } else { OperandUsage::Read };
     let (resource, region) = operand(builder, cursor, usage, operands)?;
     let mut order = RasterOrder::None;
     if cursor.take("ordered") {
-        order = choose(cursor, "order", &[("color", RasterOrder::Color), ("depth", RasterOrder::DepthStencil)])?;
+        order = parse_choice(cursor, "order", &[("color", RasterOrder::Color), ("depth", RasterOrder::DepthStencil)])?;
     } else if cursor.take("atomic") {
         order = RasterOrder::Atomic;
     }
     Ok(Access { order, ..Access::new(resource, region, stage, access) })
 }
 
-fn one_bit(cursor: &Cursor, column: u32, bits: u64, what: &str) -> Result<u64> {
+fn one_bit(cursor: &TokenCursor, column: u32, bits: u64, what: &str) -> Result<u64> {
     if bits.count_ones() == 1 { Ok(bits) } else { Err(cursor.error_at(column, format!("one {what} is wanted here"))) }
 }
 
 /// `reads b at vertex`, `writes color att`.
-fn worded(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut Vec<Operand>) -> Result<Access> {
+fn verb_access(builder: &ScenarioBuilder, cursor: &mut TokenCursor, default: u64, operands: &mut Vec<Operand>) -> Result<Access> {
     let verb = cursor.word("`reads`, `writes` or `samples`")?;
     if !CLAUSES.iter().any(|it| it.verb == verb.text) {
         return Err(cursor.unknown(verb, "way of access", ["reads", "writes", "samples"].into_iter()));
@@ -217,7 +217,7 @@ fn worded(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut V
             CLAUSES.iter().find(|it| it.verb == verb.text && it.kind.is_empty()).expect("each verb has a plain use")
         }
     };
-    let usage = if clause.verb == "writes" { Usage::Write } else { Usage::Read };
+    let usage = if clause.verb == "writes" { OperandUsage::Write } else { OperandUsage::Read };
     let (resource, region) = operand(builder, cursor, usage, operands)?;
     let stage = match clause.stage {
         0 if cursor.take("at") => {
@@ -233,7 +233,7 @@ fn worded(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut V
 }
 
 /// Version 2: each event with its own dependencies, `and` between them.
-fn wait(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
+fn wait(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Command> {
     let mut events = Vec::new();
     loop {
         let event = builder.event(cursor)?;
@@ -244,16 +244,16 @@ fn wait(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> 
     }
 }
 
-fn wait_one(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
+fn wait_one(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Command> {
     let mut events = vec![builder.event(cursor)?];
     while cursor.take("and") {
         events.push(builder.event(cursor)?);
     }
-    let (src_stages, dst_stages, dependencies) = parse_dependencies_one(builder, cursor, operands)?;
+    let (src_stages, dst_stages, dependencies) = parse_version_1_dependencies(builder, cursor, operands)?;
     Ok(Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies }))
 }
 
-fn execute(builder: &Builder, cursor: &mut Cursor) -> Result<Command> {
+fn execute(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<Command> {
     let mut all = vec![builder.command_buffer(cursor)?];
     while cursor.next_is_word() {
         all.push(builder.command_buffer(cursor)?);
@@ -261,7 +261,7 @@ fn execute(builder: &Builder, cursor: &mut Cursor) -> Result<Command> {
     Ok(Command::Execute(all))
 }
 
-fn begin(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
+fn begin(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Command> {
     if cursor.take("rendering") {
         return rendering(builder, cursor, operands);
     }
@@ -284,17 +284,17 @@ fn begin(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) ->
     Ok(Command::BeginRenderPass { pass, views, area })
 }
 
-fn view(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<AttachmentView> {
+fn view(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<AttachmentView> {
     let column = cursor.column();
     let (resource, region) = region::parse_image(builder, cursor)?;
     if region.area.is_some() {
         return Err(cursor.error_at(column, "views have no area: write `area [..]` behind them".to_owned()));
     }
-    operands.push(Operand { resource, region: Region::Image(region.clone()), column, usage: Usage::Any });
+    operands.push(Operand { resource, region: Region::Image(region.clone()), column, usage: OperandUsage::Any });
     Ok(AttachmentView { resource, region })
 }
 
-fn area(builder: &Builder, cursor: &mut Cursor, view: Option<&AttachmentView>) -> Result<Area> {
+fn area(builder: &ScenarioBuilder, cursor: &mut TokenCursor, view: Option<&AttachmentView>) -> Result<Area> {
     if cursor.take("area") {
         return region::parse_area(cursor);
     }
@@ -319,7 +319,7 @@ pub(crate) const RENDERING_KINDS: [(&str, AttachmentKind); 3] =
     [("color", AttachmentKind::Color), ("depth", AttachmentKind::Depth), ("stencil", AttachmentKind::Stencil)];
 
 /// `begin rendering color att load=clear resolve dst, depth d area [0..4, 0..4] views=0x3 suspend resume`.
-fn rendering(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
+fn rendering(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<Command> {
     let mut attachments = Vec::new();
     while cursor.peek().is_some_and(|it: Token| RENDERING_KINDS.iter().any(|kind| kind.0 == it.text)) {
         attachments.push(rendering_attachment(builder, cursor, operands)?);
@@ -329,7 +329,7 @@ fn rendering(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>
     }
     let area = area(builder, cursor, attachments.first().map(|it| &it.view))?;
     let mut made = Rendering { attachments, area, view_mask: 0, is_suspending: false, is_resuming: false };
-    while cursor.peek().is_some_and(|it| it.kind == Kind::Word) {
+    while cursor.peek().is_some_and(|it| it.kind == TokenKind::Word) {
         let token = cursor.word("an option")?;
         match token.text {
             "views" => {
@@ -348,20 +348,20 @@ fn rendering(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>
 }
 
 fn rendering_attachment(
-    builder: &Builder,
-    cursor: &mut Cursor,
+    builder: &ScenarioBuilder,
+    cursor: &mut TokenCursor,
     operands: &mut Vec<Operand>,
 ) -> Result<RenderingAttachment> {
-    let kind = choose(cursor, "kind of attachment", &RENDERING_KINDS)?;
+    let kind = parse_choice(cursor, "kind of attachment", &RENDERING_KINDS)?;
     let view = view(builder, cursor, operands)?;
     let mut made = RenderingAttachment { kind, view, load: LoadOp::Load, store: StoreOp::Store, resolve: None };
     loop {
         if cursor.take("load") {
             cursor.expect("=")?;
-            made.load = choose(cursor, "load operation", &LOADS)?;
+            made.load = parse_choice(cursor, "load operation", &LOADS)?;
         } else if cursor.take("store") {
             cursor.expect("=")?;
-            made.store = choose(cursor, "store operation", &STORES)?;
+            made.store = parse_choice(cursor, "store operation", &STORES)?;
         } else if cursor.take("resolve") {
             made.resolve = Some(Resolve { view: self::view(builder, cursor, operands)?, mode: 0 });
         } else {

@@ -5,13 +5,13 @@ use lavascope_sync_ir::{Attachment, AttachmentKind, MemoryBinding, EventId, Fenc
 use lavascope_sync_ir::{QueueId, RenderPass, RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, StoreOp};
 use lavascope_sync_ir::{Subpass, SubpassDependency, SubresourceLayout, Tiling};
 
-use crate::builder::{Builder, Named};
+use crate::builder::{ScenarioBuilder, NamedObject};
 use crate::error::Result;
-use crate::lex::{Cursor, Token};
+use crate::lex::{TokenCursor, Token};
 use crate::region::{image_size, levels};
 use crate::scope::parse_scope;
 use crate::words::{QUEUE_WORDS, format_of, format_words, layout_of, layout_words};
-use crate::{Memory, Semaphore};
+use crate::{DeclaredMemory, DeclaredSemaphore};
 
 pub(crate) const COLOR_LAYOUT: i32 = 2;
 pub(crate) const DEPTH_STENCIL_LAYOUT: i32 = 3;
@@ -23,14 +23,14 @@ pub(crate) const DECLARATIONS: [&str; 11] =
     ["memory", "buffer", "image", "queue", "event", "semaphore", "timeline", "fence", "pass", "cmd", "secondary"];
 
 /// Reads what stands behind the first word; false if that word declares nothing here.
-pub(crate) fn parse(builder: &mut Builder, word: &str, cursor: &mut Cursor) -> Result<bool> {
+pub(crate) fn parse_declaration(builder: &mut ScenarioBuilder, word: &str, cursor: &mut TokenCursor) -> Result<bool> {
     match word {
         "memory" => memory(builder, cursor)?,
         "buffer" => buffers(builder, cursor)?,
         "image" => images(builder, cursor)?,
         "queue" => queues(builder, cursor)?,
-        "event" => names(builder, cursor, Named::Event(EventId(0)))?,
-        "fence" => names(builder, cursor, Named::Fence(FenceId(0)))?,
+        "event" => names(builder, cursor, NamedObject::Event(EventId(0)))?,
+        "fence" => names(builder, cursor, NamedObject::Fence(FenceId(0)))?,
         "semaphore" => semaphores(builder, cursor, SemaphoreType::Binary)?,
         "timeline" => semaphores(builder, cursor, SemaphoreType::Timeline)?,
         "pass" => pass(builder, cursor)?,
@@ -40,18 +40,18 @@ pub(crate) fn parse(builder: &mut Builder, word: &str, cursor: &mut Cursor) -> R
     Ok(true)
 }
 
-fn memory(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
+fn memory(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor) -> Result<()> {
     let token = cursor.word("the name of the memory")?;
     let id = MemoryId(builder.names.memories.len() as u32);
-    let name = builder.define(cursor, token, Named::Memory(id))?;
+    let name = builder.define(cursor, token, NamedObject::Memory(id))?;
     let column = cursor.column();
     let size = cursor.number("the size of the memory")?;
     check_size(cursor, column, size)?;
-    builder.names.memories.push(Memory { name, size });
+    builder.names.memories.push(DeclaredMemory { name, size });
     Ok(())
 }
 
-fn buffers(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
+fn buffers(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor) -> Result<()> {
     let names = name_list(cursor, "the name of a buffer")?;
     let column = cursor.column();
     let size = cursor.number("the size of the buffer")?;
@@ -69,14 +69,14 @@ fn buffers(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
 /// Hazards are not looked for in more than that.
 const SIZE_MAX: u64 = 1 << 40;
 
-fn check_size(cursor: &Cursor, column: u32, size: u64) -> Result<()> {
+fn check_size(cursor: &TokenCursor, column: u32, size: u64) -> Result<()> {
     match size <= SIZE_MAX {
         true => Ok(()),
         false => Err(cursor.error_at(column, format!("{size} bytes are more than {SIZE_MAX}, the most there can be"))),
     }
 }
 
-fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
+fn images(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor) -> Result<()> {
     let names = name_list(cursor, "the name of an image")?;
     let extent = extent(cursor)?;
     let mut image = ImageDesc { format: FORMAT, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
@@ -104,7 +104,7 @@ fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
 }
 
 /// Nothing, or where each level of each plane lies: `(offset=64 row=256 slice=4096 layer=4096)`.
-fn linear(cursor: &mut Cursor) -> Result<Tiling> {
+fn linear(cursor: &mut TokenCursor) -> Result<Tiling> {
     let mut layouts = Vec::new();
     while cursor.take("(") {
         let mut made = SubresourceLayout { offset: 0, row_pitch: 0, depth_pitch: 0, array_pitch: 0 };
@@ -126,7 +126,7 @@ fn linear(cursor: &mut Cursor) -> Result<Tiling> {
 }
 
 /// Every level has a layout, and no row lies over another.
-fn check_layouts(cursor: &Cursor, image: &ImageDesc) -> Result<()> {
+fn check_layouts(cursor: &TokenCursor, image: &ImageDesc) -> Result<()> {
     let Tiling::Pitched(layouts) = &image.tiling else { return Ok(()) };
     let error = |message: String| Err(cursor.error_at(cursor.column(), message));
     let levels = levels(image);
@@ -144,7 +144,7 @@ fn check_layouts(cursor: &Cursor, image: &ImageDesc) -> Result<()> {
     Ok(())
 }
 
-fn count(cursor: &mut Cursor, max: u32) -> Result<u32> {
+fn count(cursor: &mut TokenCursor, max: u32) -> Result<u32> {
     cursor.expect("=")?;
     let column = cursor.column();
     let number = cursor.number32("a number")?;
@@ -154,14 +154,14 @@ fn count(cursor: &mut Cursor, max: u32) -> Result<u32> {
     Ok(number)
 }
 
-fn format(cursor: &mut Cursor) -> Result<Format> {
+fn format(cursor: &mut TokenCursor) -> Result<Format> {
     cursor.expect("=")?;
     let token = cursor.word("a format")?;
     format_of(token.text).ok_or_else(|| cursor.unknown(token, "format", format_words()))
 }
 
 /// `64x64` or `64x64x8`.
-fn extent(cursor: &mut Cursor) -> Result<[u32; 3]> {
+fn extent(cursor: &mut TokenCursor) -> Result<[u32; 3]> {
     let token = cursor.raw_number("the extent of the image")?;
     let mut extent = [1; 3];
     for (axis, part) in token.text.split('x').enumerate() {
@@ -178,7 +178,7 @@ fn extent(cursor: &mut Cursor) -> Result<[u32; 3]> {
 }
 
 /// `at m+64`, and the size where it is not the resource's own.
-fn binding(builder: &Builder, cursor: &mut Cursor, own_size: u64) -> Result<Option<MemoryBinding>> {
+fn binding(builder: &ScenarioBuilder, cursor: &mut TokenCursor, own_size: u64) -> Result<Option<MemoryBinding>> {
     if !cursor.take("at") {
         return Ok(None);
     }
@@ -199,17 +199,17 @@ fn binding(builder: &Builder, cursor: &mut Cursor, own_size: u64) -> Result<Opti
     Ok(Some(MemoryBinding { memory, offset, size }))
 }
 
-fn add_resources(builder: &mut Builder, cursor: &Cursor, names: Vec<Token>, resource: Resource) -> Result<()> {
+fn add_resources(builder: &mut ScenarioBuilder, cursor: &TokenCursor, names: Vec<Token>, resource: Resource) -> Result<()> {
     for token in names {
         let id = ResourceId(builder.program.resources.len() as u32);
-        let name = builder.define(cursor, token, Named::Resource(id))?;
+        let name = builder.define(cursor, token, NamedObject::Resource(id))?;
         builder.names.resources.push(name);
         builder.program.resources.push(resource.clone());
     }
     Ok(())
 }
 
-fn name_list<'a>(cursor: &mut Cursor<'a>, what: &str) -> Result<Vec<Token<'a>>> {
+fn name_list<'a>(cursor: &mut TokenCursor<'a>, what: &str) -> Result<Vec<Token<'a>>> {
     let mut names = vec![cursor.word(what)?];
     while cursor.next_is_word() {
         names.push(cursor.word(what)?);
@@ -217,11 +217,11 @@ fn name_list<'a>(cursor: &mut Cursor<'a>, what: &str) -> Result<Vec<Token<'a>>> 
     Ok(names)
 }
 
-fn queues(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
+fn queues(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor) -> Result<()> {
     loop {
         let token = cursor.word("the name of a queue")?;
         let id = QueueId(builder.program.queues.len() as u32);
-        let name = builder.define(cursor, token, Named::Queue(id))?;
+        let name = builder.define(cursor, token, NamedObject::Queue(id))?;
         cursor.expect(":")?;
         let flags = queue_flags(cursor)?;
         let mut family = default_family(&builder.program.queues, flags);
@@ -246,7 +246,7 @@ pub(crate) fn default_family(queues: &[Queue], flags: u32) -> u32 {
     }
 }
 
-fn queue_flags(cursor: &mut Cursor) -> Result<u32> {
+fn queue_flags(cursor: &mut TokenCursor) -> Result<u32> {
     let mut flags = 0;
     loop {
         if !cursor.next_is_word() {
@@ -263,14 +263,14 @@ fn queue_flags(cursor: &mut Cursor) -> Result<u32> {
     }
 }
 
-fn names(builder: &mut Builder, cursor: &mut Cursor, kind: Named) -> Result<()> {
+fn names(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor, kind: NamedObject) -> Result<()> {
     for token in name_list(cursor, "a name")? {
-        if let Named::Event(_) = kind {
-            let name = builder.define(cursor, token, Named::Event(EventId(builder.program.event_count)))?;
+        if let NamedObject::Event(_) = kind {
+            let name = builder.define(cursor, token, NamedObject::Event(EventId(builder.program.event_count)))?;
             builder.names.events.push(name);
             builder.program.event_count += 1;
         } else {
-            let name = builder.define(cursor, token, Named::Fence(FenceId(builder.program.fence_count)))?;
+            let name = builder.define(cursor, token, NamedObject::Fence(FenceId(builder.program.fence_count)))?;
             builder.names.fences.push(name);
             builder.program.fence_count += 1;
         }
@@ -284,26 +284,26 @@ enum SemaphoreType {
     Timeline,
 }
 
-fn semaphores(builder: &mut Builder, cursor: &mut Cursor, of: SemaphoreType) -> Result<()> {
+fn semaphores(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor, of: SemaphoreType) -> Result<()> {
     for token in name_list(cursor, "the name of a semaphore")? {
-        let name = builder.define(cursor, token, Named::Semaphore(SemaphoreId(builder.program.semaphore_count)))?;
-        builder.names.semaphores.push(Semaphore { name, is_timeline: of == SemaphoreType::Timeline });
+        let name = builder.define(cursor, token, NamedObject::Semaphore(SemaphoreId(builder.program.semaphore_count)))?;
+        builder.names.semaphores.push(DeclaredSemaphore { name, is_timeline: of == SemaphoreType::Timeline });
         builder.program.semaphore_count += 1;
     }
     Ok(())
 }
 
-fn pass(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
+fn pass(builder: &mut ScenarioBuilder, cursor: &mut TokenCursor) -> Result<()> {
     let token = cursor.word("the name of the pass")?;
     let id = RenderPassId(builder.program.render_passes.len() as u32);
-    let name = builder.define(cursor, token, Named::RenderPass(id))?;
+    let name = builder.define(cursor, token, NamedObject::RenderPass(id))?;
     builder.names.render_passes.push(name);
     builder.program.render_passes.push(RenderPass::default());
     Ok(())
 }
 
 /// A line of a pass.
-pub(crate) fn parse_pass_line(pass: &mut RenderPass, cursor: &mut Cursor) -> Result<()> {
+pub(crate) fn parse_pass_line(pass: &mut RenderPass, cursor: &mut TokenCursor) -> Result<()> {
     let token = cursor.word("attachment, subpass or dependency")?;
     match token.text {
         "attachment" => pass.attachments.push(attachment(cursor)?),
@@ -344,14 +344,14 @@ pub(crate) fn layout_of_kind(kind: AttachmentKind) -> i32 {
 }
 
 /// A word of a short table.
-pub(crate) fn choose<T: Copy>(cursor: &mut Cursor, what: &str, table: &[(&'static str, T)]) -> Result<T> {
+pub(crate) fn parse_choice<T: Copy>(cursor: &mut TokenCursor, what: &str, table: &[(&'static str, T)]) -> Result<T> {
     let token = cursor.word(what)?;
     let found = table.iter().find(|it| it.0 == token.text);
     found.map(|it| it.1).ok_or_else(|| cursor.unknown(token, what, table.iter().map(|it| it.0)))
 }
 
-fn attachment(cursor: &mut Cursor) -> Result<Attachment> {
-    let kind = choose(cursor, "kind of attachment", &KINDS)?;
+fn attachment(cursor: &mut TokenCursor) -> Result<Attachment> {
+    let kind = parse_choice(cursor, "kind of attachment", &KINDS)?;
     let layout = layout_of_kind(kind);
     let mut made = Attachment {
         kind,
@@ -366,10 +366,10 @@ fn attachment(cursor: &mut Cursor) -> Result<Attachment> {
         let token = cursor.word("a property")?;
         cursor.expect("=")?;
         match token.text {
-            "load" => made.load = choose(cursor, "load operation", &LOADS)?,
-            "store" => made.store = choose(cursor, "store operation", &STORES)?,
-            "stencil_load" => made.stencil_load = choose(cursor, "load operation", &LOADS)?,
-            "stencil_store" => made.stencil_store = choose(cursor, "store operation", &STORES)?,
+            "load" => made.load = parse_choice(cursor, "load operation", &LOADS)?,
+            "store" => made.store = parse_choice(cursor, "store operation", &STORES)?,
+            "stencil_load" => made.stencil_load = parse_choice(cursor, "load operation", &LOADS)?,
+            "stencil_store" => made.stencil_store = parse_choice(cursor, "store operation", &STORES)?,
             "initial" => made.initial_layout = layout_value(cursor)?,
             "final" => made.final_layout = layout_value(cursor)?,
             _ => {
@@ -381,7 +381,7 @@ fn attachment(cursor: &mut Cursor) -> Result<Attachment> {
     Ok(made)
 }
 
-fn layout_value(cursor: &mut Cursor) -> Result<i32> {
+fn layout_value(cursor: &mut TokenCursor) -> Result<i32> {
     if !cursor.next_is_word() {
         return Ok(cursor.number32("a layout")? as i32);
     }
@@ -392,7 +392,7 @@ fn layout_value(cursor: &mut Cursor) -> Result<i32> {
 const USES: [&str; 7] = ["color", "input", "depth", "resolve", "depth_resolve", "preserve", "views"];
 
 /// `subpass color 0, input 1 as general, depth 2, resolve 0 to 3, preserve 4, views=0x3`.
-fn subpass(cursor: &mut Cursor, attachments: usize) -> Result<Subpass> {
+fn subpass(cursor: &mut TokenCursor, attachments: usize) -> Result<Subpass> {
     let mut made = Subpass::default();
     while !cursor.is_end() {
         let token = cursor.word("a use of an attachment")?;
@@ -421,7 +421,7 @@ fn subpass(cursor: &mut Cursor, attachments: usize) -> Result<Subpass> {
     Ok(made)
 }
 
-fn number_of(cursor: &mut Cursor, attachments: usize) -> Result<u32> {
+fn number_of(cursor: &mut TokenCursor, attachments: usize) -> Result<u32> {
     let column = cursor.column();
     let number = cursor.number32("the number of an attachment")?;
     if number as usize >= attachments {
@@ -430,14 +430,14 @@ fn number_of(cursor: &mut Cursor, attachments: usize) -> Result<u32> {
     Ok(number)
 }
 
-fn reference(cursor: &mut Cursor, attachments: usize, default: i32) -> Result<(u32, i32)> {
+fn reference(cursor: &mut TokenCursor, attachments: usize, default: i32) -> Result<(u32, i32)> {
     let number = number_of(cursor, attachments)?;
     let layout = if cursor.take("as") { layout_value(cursor)? } else { default };
     Ok((number, layout))
 }
 
 /// `dependency external => 0: SCOPE`, with `view_local` or `view_local=-1`.
-fn dependency(cursor: &mut Cursor, subpasses: usize) -> Result<SubpassDependency> {
+fn dependency(cursor: &mut TokenCursor, subpasses: usize) -> Result<SubpassDependency> {
     let src = subpass_number(cursor, subpasses)?;
     cursor.expect("=>")?;
     let dst = subpass_number(cursor, subpasses)?;
@@ -450,7 +450,7 @@ fn dependency(cursor: &mut Cursor, subpasses: usize) -> Result<SubpassDependency
     Ok(SubpassDependency { src, dst, scope, view_offset })
 }
 
-fn offset(cursor: &mut Cursor) -> Result<i32> {
+fn offset(cursor: &mut TokenCursor) -> Result<i32> {
     let sign = if cursor.take("-") { -1 } else { 1 };
     let column = cursor.column();
     let number = cursor.number32("an offset of views")?;
@@ -458,7 +458,7 @@ fn offset(cursor: &mut Cursor) -> Result<i32> {
     Ok(sign * number)
 }
 
-fn subpass_number(cursor: &mut Cursor, subpasses: usize) -> Result<Option<u32>> {
+fn subpass_number(cursor: &mut TokenCursor, subpasses: usize) -> Result<Option<u32>> {
     if cursor.take("external") {
         return Ok(None);
     }

@@ -6,11 +6,11 @@ use lavascope_sync_ir::{Area, Command, UndefinedContents, UndefinedContentsKind,
 use lavascope_sync_ir::{Program, Region, Resource, ResourceId, ResourceKind, HostStep};
 
 use crate::annotation::contains;
-use crate::builder::{Statement, Usage};
-use crate::parse::statements;
+use crate::builder::{Statement, OperandUsage};
+use crate::parse::parse_statements;
 use crate::print::{label, print};
-use crate::region::{Bytes, text as region_text};
-use crate::{Expectation, Kind, Scenario, Site, Variation};
+use crate::region::{ByteRangeText, region_text as region_text};
+use crate::{Expectation, ExpectedKind, Scenario, StatementId, Variation};
 
 /// How what was found differs from what is expected.
 #[derive(Clone, Debug)]
@@ -22,28 +22,28 @@ pub struct Mismatch {
 }
 
 /// Compares as sets: kind, object, range, earlier event and operand. For whoever finds hazards only.
-pub fn judge(scenario: &Scenario, found: &[Hazard]) -> Result<(), Mismatch> {
-    judge_all(scenario, &found.to_vec().into())
+pub fn compare_hazards(scenario: &Scenario, found: &[Hazard]) -> Result<(), Mismatch> {
+    compare_findings(scenario, &found.to_vec().into())
 }
 
 /// The same with faults.
-pub fn judge_all(scenario: &Scenario, found: &Findings) -> Result<(), Mismatch> {
-    judge_places(scenario, &scenario.program, Some, found)
+pub fn compare_findings(scenario: &Scenario, found: &Findings) -> Result<(), Mismatch> {
+    compare_program(scenario, &scenario.program, Some, found)
 }
 
 /// The same for a program that says the scenario in another way.
-pub fn judge_variation(scenario: &Scenario, variation: &Variation, found: &Findings) -> Result<(), Mismatch> {
+pub fn compare_variation(scenario: &Scenario, variation: &Variation, found: &Findings) -> Result<(), Mismatch> {
     let origin = |step: u32| variation.steps.get(step as usize).copied();
-    judge_places(scenario, &variation.program, origin, found)
+    compare_program(scenario, &variation.program, origin, found)
 }
 
 /// The scenario with what was found instead of what is expected, and labels where they are needed.
 pub fn annotate(scenario: &Scenario, found: &Findings) -> Scenario {
     let (actual, _) = expectations(scenario, &scenario.program, Some, found);
-    annotated(scenario, actual)
+    with_expectations(scenario, actual)
 }
 
-fn judge_places(
+fn compare_program(
     scenario: &Scenario,
     program: &Program,
     origin: impl Fn(u32) -> Option<u32>,
@@ -51,30 +51,30 @@ fn judge_places(
 ) -> Result<(), Mismatch> {
     let (actual, lost) = expectations(scenario, program, origin, found);
     let mut faults: Vec<String> = lost.iter().map(|it| format!("found where nothing is: {it:?}")).collect();
-    let is_in = |all: &[Expectation], it: &Expectation| all.iter().any(|other| same(scenario, other, it));
+    let is_in = |all: &[Expectation], it: &Expectation| all.iter().any(|other| is_same_expectation(scenario, other, it));
     for expected in &scenario.expectations {
         match (is_in(&actual, expected), expected.is_known_gap) {
             (false, false) => {
-                faults.push(format!("line {}: expected and not found: {}", expected.line, say(scenario, expected)))
+                faults.push(format!("line {}: expected and not found: {}", expected.line, expectation_text(scenario, expected)))
             }
             (true, true) => faults.push(format!(
                 "line {}: the known gap is closed, remove the `?`: {}",
                 expected.line,
-                say(scenario, expected)
+                expectation_text(scenario, expected)
             )),
             (true, false) | (false, true) => {}
         }
     }
     for one in actual.iter().filter(|it| !is_in(&scenario.expectations, it)) {
-        faults.push(format!("found and not expected: {}", say(scenario, one)));
+        faults.push(format!("found and not expected: {}", expectation_text(scenario, one)));
     }
     if faults.is_empty() {
         return Ok(());
     }
-    Err(Mismatch { actual: print(&annotated(scenario, actual)), faults })
+    Err(Mismatch { actual: print(&with_expectations(scenario, actual)), faults })
 }
 
-fn annotated(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario {
+fn with_expectations(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario {
     let mut made = scenario.clone();
     for expected in &actual {
         let fresh = |names: &[&String]| (0..).map(|it| format!("op{it}")).find(|it| !names.contains(&it));
@@ -87,25 +87,25 @@ fn annotated(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario {
     made
 }
 
-fn say(scenario: &Scenario, it: &Expectation) -> String {
+fn expectation_text(scenario: &Scenario, it: &Expectation) -> String {
     let at = it.resource.0 as usize;
-    let object = region_text(&scenario.names.resources[at], &scenario.program.resources[at], &it.region, Bytes::Always);
-    let place = match it.site {
-        Site::Command { command_buffer, index } => {
+    let object = region_text(&scenario.names.resources[at], &scenario.program.resources[at], &it.region, ByteRangeText::Always);
+    let place = match it.statement {
+        StatementId::Command { command_buffer, index } => {
             format!("command {index} of {}", scenario.names.command_buffers[command_buffer as usize])
         }
-        Site::Step(step) => format!("step {step}"),
+        StatementId::Step(step) => format!("step {step}"),
     };
-    let after = it.after.map_or(String::new(), |after| format!(" after {}", label(scenario, it.site, after)));
+    let after = it.after.map_or(String::new(), |after| format!(" after {}", label(scenario, it.statement, after)));
     format!("{} {object}{after} at {place}", it.kind.short())
 }
 
-fn same(scenario: &Scenario, a: &Expectation, b: &Expectation) -> bool {
-    let regions = || normal(scenario, a) == normal(scenario, b);
-    (a.site, a.operand, a.kind, a.resource, a.after) == (b.site, b.operand, b.kind, b.resource, b.after) && regions()
+fn is_same_expectation(scenario: &Scenario, a: &Expectation, b: &Expectation) -> bool {
+    let regions = || normalized_region(scenario, a) == normalized_region(scenario, b);
+    (a.statement, a.operand, a.kind, a.resource, a.after) == (b.statement, b.operand, b.kind, b.resource, b.after) && regions()
 }
 
-fn normal(scenario: &Scenario, it: &Expectation) -> Region {
+fn normalized_region(scenario: &Scenario, it: &Expectation) -> Region {
     normalize(&scenario.program, it.resource.0, &it.region)
 }
 
@@ -115,13 +115,13 @@ fn expectations(
     program: &Program,
     origin: impl Fn(u32) -> Option<u32>,
     found: &Findings,
-) -> (Vec<Expectation>, Vec<One>) {
+) -> (Vec<Expectation>, Vec<ScenarioFinding>) {
     let bare = print(&Scenario { expectations: Vec::new(), ..scenario.clone() });
-    let places = statements(&bare[body_start(&bare)..]).unwrap_or_default();
+    let places = parse_statements(&bare[body_start(&bare)..]).unwrap_or_default();
     let mut made: Vec<Expectation> = Vec::new();
     let mut lost = Vec::new();
-    let hazards = found.hazards.iter().map(One::of_hazard);
-    for one in hazards.chain(found.faults.iter().map(One::of_fault)) {
+    let hazards = found.hazards.iter().map(ScenarioFinding::of_hazard);
+    for one in hazards.chain(found.faults.iter().map(ScenarioFinding::of_fault)) {
         let site = |place: &ProgramLocation| site_of(program, place, &origin);
         let is_known = (one.resource.0 as usize) < scenario.program.resources.len();
         let prior = one.prior.as_ref().map(site);
@@ -137,23 +137,23 @@ fn expectations(
 
 /// What was found, of either sort.
 #[derive(Debug)]
-pub(crate) struct One {
-    kind: Kind,
+pub(crate) struct ScenarioFinding {
+    kind: ExpectedKind,
     pub(crate) at: ProgramLocation,
     prior: Option<ProgramLocation>,
     pub(crate) resource: ResourceId,
     pub(crate) region: Region,
 }
 
-impl One {
-    pub(crate) fn of_hazard(it: &Hazard) -> One {
+impl ScenarioFinding {
+    pub(crate) fn of_hazard(it: &Hazard) -> ScenarioFinding {
         let Hazard { kind, at, prior, resource, region } = it.clone();
-        One { kind: Kind::Hazard(kind), at, prior: Some(prior), resource, region }
+        ScenarioFinding { kind: ExpectedKind::Hazard(kind), at, prior: Some(prior), resource, region }
     }
 
-    pub(crate) fn of_fault(it: &UndefinedContents) -> One {
+    pub(crate) fn of_fault(it: &UndefinedContents) -> ScenarioFinding {
         let UndefinedContents { kind, at, prior, resource, region } = it.clone();
-        One { kind: Kind::Fault(kind), at, prior, resource, region }
+        ScenarioFinding { kind: ExpectedKind::Fault(kind), at, prior, resource, region }
     }
 }
 
@@ -161,9 +161,9 @@ fn body_start(text: &str) -> usize {
     text.lines().take_while(|it| it.starts_with('#')).map(|it| it.len() + 1).sum()
 }
 
-fn expectation(scenario: &Scenario, places: &[Statement], found: &One, site: Site, after: Option<Site>) -> Expectation {
+fn expectation(scenario: &Scenario, places: &[Statement], found: &ScenarioFinding, site: StatementId, after: Option<StatementId>) -> Expectation {
     let region = normalize(&scenario.program, found.resource.0, &found.region);
-    let statement = places.iter().find(|it| it.site == site);
+    let statement = places.iter().find(|it| it.id == site);
     let resource = &scenario.program.resources[found.resource.0 as usize];
     let operand = statement.and_then(|it| operand(it, resource, found, &region));
     Expectation {
@@ -172,7 +172,7 @@ fn expectation(scenario: &Scenario, places: &[Statement], found: &One, site: Sit
         kind: found.kind,
         resource: found.resource,
         region,
-        site,
+        statement: site,
         after,
         operand,
         extra: Vec::new(),
@@ -181,38 +181,38 @@ fn expectation(scenario: &Scenario, places: &[Statement], found: &One, site: Sit
 }
 
 /// The operand that the access was made through.
-pub(crate) fn operand(statement: &Statement, resource: &Resource, found: &One, region: &Region) -> Option<u32> {
+pub(crate) fn operand(statement: &Statement, resource: &Resource, found: &ScenarioFinding, region: &Region) -> Option<u32> {
     let usage = usage(found.kind);
     let all = || statement.operands.iter().enumerate().filter(|it| it.1.resource == found.resource);
-    let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == Usage::Any || usage == Usage::Any);
+    let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == OperandUsage::Any || usage == OperandUsage::Any);
     let exact = fitting().find(|it| contains(resource, &it.1.region, region));
     let best = exact.or_else(|| fitting().next()).or_else(|| all().next());
     best.map(|it| it.0 as u32)
 }
 
-fn usage(kind: Kind) -> Usage {
+fn usage(kind: ExpectedKind) -> OperandUsage {
     match kind {
-        Kind::Hazard(kind) => match kind {
-            HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => Usage::Read,
+        ExpectedKind::Hazard(kind) => match kind {
+            HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => OperandUsage::Read,
             HazardKind::WriteAfterRead
             | HazardKind::WriteAfterWrite
             | HazardKind::WriteRacingRead
             | HazardKind::WriteRacingWrite
-            | HazardKind::WriteAfterPresent => Usage::Write,
-            HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => Usage::Any,
+            | HazardKind::WriteAfterPresent => OperandUsage::Write,
+            HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => OperandUsage::Any,
         },
-        Kind::Fault(kind) => match kind {
-            UndefinedContentsKind::AcquireWithoutRelease => Usage::Any,
-            UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer | UndefinedContentsKind::ReadNotPreserved => Usage::Read,
-            UndefinedContentsKind::WriteToPreserved => Usage::Write,
+        ExpectedKind::Fault(kind) => match kind {
+            UndefinedContentsKind::AcquireWithoutRelease => OperandUsage::Any,
+            UndefinedContentsKind::ReadWithoutAcquire | UndefinedContentsKind::ReadWithoutTransfer | UndefinedContentsKind::ReadNotPreserved => OperandUsage::Read,
+            UndefinedContentsKind::WriteToPreserved => OperandUsage::Write,
         },
     }
 }
 
 /// Where a place is written.
-pub(crate) fn site_of(program: &Program, place: &ProgramLocation, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
+pub(crate) fn site_of(program: &Program, place: &ProgramLocation, origin: &impl Fn(u32) -> Option<u32>) -> Option<StatementId> {
     let at = match place {
-        ProgramLocation::Step(step) => return origin(*step).map(Site::Step),
+        ProgramLocation::Step(step) => return origin(*step).map(StatementId::Step),
         ProgramLocation::Command(at) => at,
     };
     let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
@@ -226,7 +226,7 @@ pub(crate) fn site_of(program: &Program, place: &ProgramLocation, origin: &impl 
     }
     let index = *path.first()?;
     program.command_buffers.get(id.0 as usize)?.commands.get(index as usize)?;
-    Some(Site::Command { command_buffer: id.0, index })
+    Some(StatementId::Command { command_buffer: id.0, index })
 }
 
 /// Neighboring ranges of one hazard are one.
@@ -235,8 +235,8 @@ fn merge(mut all: Vec<Expectation>) -> Vec<Expectation> {
     while at < all.len() {
         let joins = |other: &Expectation| {
             let one = &all[at];
-            let is_alike = (one.site, one.operand, one.kind, one.resource, one.after)
-                == (other.site, other.operand, other.kind, other.resource, other.after);
+            let is_alike = (one.statement, one.operand, one.kind, one.resource, one.after)
+                == (other.statement, other.operand, other.kind, other.resource, other.after);
             if is_alike { one.region.join(&other.region) } else { None }
         };
         let found = (at + 1..all.len()).find_map(|it| joins(&all[it]).map(|region| (it, region)));

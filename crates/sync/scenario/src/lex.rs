@@ -1,10 +1,10 @@
 //! A line as tokens, and a cursor over them that knows where it is.
 
 use crate::error::{Result, ScenarioError};
-use crate::words::near;
+use crate::words::nearest_word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// A letter or underscore, then letters, digits, underscores.
     Word,
     /// Begins with a digit: numbers, and extents such as `64x64`.
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,
     pub(crate) column: u32,
 }
@@ -35,11 +35,11 @@ pub(crate) fn tokens(line: u32, text: &str) -> Result<Vec<Token<'_>>> {
             column += 1;
             continue;
         } else if first.is_ascii_alphabetic() || first == '_' {
-            (Kind::Word, word_length(rest))
+            (TokenKind::Word, word_length(rest))
         } else if first.is_ascii_digit() {
-            (Kind::Number, word_length(rest))
+            (TokenKind::Number, word_length(rest))
         } else if let Some(symbol) = SYMBOLS.iter().find(|it| rest.starts_with(**it)) {
-            (Kind::Symbol, symbol.len())
+            (TokenKind::Symbol, symbol.len())
         } else {
             let what = if first == '\t' { "a tab; indent with spaces".to_owned() } else { format!("`{first}`") };
             return Err(ScenarioError { line, column, message: format!("unexpected {what}") });
@@ -56,15 +56,15 @@ fn word_length(text: &str) -> usize {
 }
 
 /// Reads the tokens of one statement.
-pub(crate) struct Cursor<'a> {
+pub(crate) struct TokenCursor<'a> {
     pub(crate) line: u32,
     tokens: &'a [Token<'a>],
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
-    pub(crate) fn new(line: u32, tokens: &'a [Token<'a>]) -> Cursor<'a> {
-        Cursor { line, tokens, at: 0 }
+impl<'a> TokenCursor<'a> {
+    pub(crate) fn new(line: u32, tokens: &'a [Token<'a>]) -> TokenCursor<'a> {
+        TokenCursor { line, tokens, at: 0 }
     }
 
     /// The column of the next token, or the one behind the last.
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
 
     pub(crate) fn word(&mut self, what: &str) -> Result<Token<'a>> {
         match self.peek() {
-            Some(token) if token.kind == Kind::Word => {
+            Some(token) if token.kind == TokenKind::Word => {
                 self.at += 1;
                 Ok(token)
             }
@@ -114,12 +114,12 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn next_is_word(&self) -> bool {
-        self.peek().is_some_and(|it| it.kind == Kind::Word)
+        self.peek().is_some_and(|it| it.kind == TokenKind::Word)
     }
 
     pub(crate) fn raw_number(&mut self, what: &str) -> Result<Token<'a>> {
         match self.peek() {
-            Some(token) if token.kind == Kind::Number => {
+            Some(token) if token.kind == TokenKind::Number => {
                 self.at += 1;
                 Ok(token)
             }
@@ -158,7 +158,7 @@ impl<'a> Cursor<'a> {
         what: &str,
         allowed: impl Iterator<Item = &'w str> + Clone,
     ) -> ScenarioError {
-        let message = match near(token.text, allowed.clone()) {
+        let message = match nearest_word(token.text, allowed.clone()) {
             Some(nearest) => format!("`{}` is no {what}: do you mean `{nearest}`?", token.text),
             None => {
                 let list: Vec<&str> = allowed.take(24).collect();

@@ -2,7 +2,7 @@
 //!
 //! A scenario is a few lines of Vulkan intent, with what must be found written under the operand it concerns.
 //! [`parse`] makes a [`Scenario`] of text, [`print`] the canonical text of a scenario, [`judge`] compares what was
-//! found with what is expected, and [`run`] puts the files of a folder through all of it. [`Source`] is for programs of
+//! found with what is expected, and [`run`] puts the files of a folder through all of it. [`ScenarioSource`] is for programs of
 //! which nothing is expected: it has where in the text things are.
 //! The grammar is in `docs/scenarios.md`.
 //!
@@ -37,40 +37,40 @@ use std::ops::Range;
 use lavascope_sync_ir::{UndefinedContentsKind, HazardKind, Program, Region, ResourceId};
 
 pub use error::ScenarioError;
-pub use judge::{Mismatch, annotate, judge, judge_all, judge_variation};
+pub use judge::{Mismatch, annotate, compare_hazards, compare_findings, compare_variation};
 pub use parse::parse;
 pub use print::print;
-pub use run::{Failure, Outcome, run};
-pub use source::{Source, Spot};
+pub use run::{ScenarioFailure, FileOutcome, run_files};
+pub use source::{ScenarioSource, TextLocation};
 pub use threads::interleavings;
 pub use vary::{Variation, variations};
 
 /// A program with names, and what must be found in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
-    pub header: Header,
+    pub header: ScenarioHeader,
     pub program: Program,
-    pub names: Names,
+    pub names: DeclaredNames,
     /// Labels of commands and steps.
-    pub labels: BTreeMap<Site, String>,
-    pub threads: Vec<Thread>,
+    pub labels: BTreeMap<StatementId, String>,
+    pub threads: Vec<ScenarioThread>,
     pub expectations: Vec<Expectation>,
 }
 
 /// What stands above the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Header {
+pub struct ScenarioHeader {
     /// The first paragraph, line by line: which rule this is about.
     pub prose: Vec<String>,
     /// Anchors of the Vulkan specification.
     pub spec: Vec<String>,
     pub is_clean: bool,
-    pub vary: Vec<Vary>,
+    pub vary: Vec<VariationKind>,
 }
 
 /// In which ways a scenario is said again, with equal verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Vary {
+pub enum VariationKind {
     BarrierApi,
     Submit,
     Rendering,
@@ -78,46 +78,46 @@ pub enum Vary {
 
 /// Names of what a program has, in the order of their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
-    pub memories: Vec<Memory>,
+pub struct DeclaredNames {
+    pub memories: Vec<DeclaredMemory>,
     pub resources: Vec<String>,
     pub queues: Vec<String>,
     pub command_buffers: Vec<String>,
     pub events: Vec<String>,
-    pub semaphores: Vec<Semaphore>,
+    pub semaphores: Vec<DeclaredSemaphore>,
     pub fences: Vec<String>,
     pub render_passes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct DeclaredMemory {
     pub name: String,
     pub size: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Semaphore {
+pub struct DeclaredSemaphore {
     pub name: String,
     pub is_timeline: bool,
 }
 
 /// Where something is written: once, however often it is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Site {
+pub enum StatementId {
     Command { command_buffer: u32, index: u32 },
     Step(u32),
 }
 
 /// Steps of one thread; neighboring threads run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thread {
+pub struct ScenarioThread {
     pub name: String,
     pub steps: Range<u32>,
 }
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum ExpectedKind {
     Hazard(HazardKind),
     Fault(UndefinedContentsKind),
 }
@@ -129,13 +129,13 @@ pub struct Expectation {
     pub line: u32,
     /// Of the operand.
     pub column: u32,
-    pub kind: Kind,
+    pub kind: ExpectedKind,
     pub resource: ResourceId,
     pub region: Region,
     /// Where the access is.
-    pub site: Site,
+    pub statement: StatementId,
     /// Where the access is that it conflicts with, or what made contents undefined.
-    pub after: Option<Site>,
+    pub after: Option<StatementId>,
     /// The number of the operand in its statement; none where the statement does not name what it accesses.
     pub operand: Option<u32>,
     /// `have:` and `need:` lines, for people.
@@ -144,28 +144,28 @@ pub struct Expectation {
     pub is_known_gap: bool,
 }
 
-impl Kind {
+impl ExpectedKind {
     pub fn short(self) -> &'static str {
         match self {
-            Kind::Hazard(it) => it.short(),
-            Kind::Fault(it) => it.short(),
+            ExpectedKind::Hazard(it) => it.short(),
+            ExpectedKind::Fault(it) => it.short(),
         }
     }
 
-    pub(crate) fn all() -> impl Iterator<Item = Kind> + Clone {
-        HazardKind::ALL.into_iter().map(Kind::Hazard).chain(UndefinedContentsKind::ALL.into_iter().map(Kind::Fault))
+    pub(crate) fn all() -> impl Iterator<Item = ExpectedKind> + Clone {
+        HazardKind::ALL.into_iter().map(ExpectedKind::Hazard).chain(UndefinedContentsKind::ALL.into_iter().map(ExpectedKind::Fault))
     }
 }
 
-impl Vary {
-    pub(crate) const ALL: [Vary; 3] = [Vary::BarrierApi, Vary::Submit, Vary::Rendering];
+impl VariationKind {
+    pub(crate) const ALL: [VariationKind; 3] = [VariationKind::BarrierApi, VariationKind::Submit, VariationKind::Rendering];
 
     /// What stands behind `vary:`.
     pub(crate) const fn text(self) -> &'static str {
         match self {
-            Vary::BarrierApi => "barrier-api = v1 | v2",
-            Vary::Submit => "submit = one | many",
-            Vary::Rendering => "rendering = pass | dynamic",
+            VariationKind::BarrierApi => "barrier-api = v1 | v2",
+            VariationKind::Submit => "submit = one | many",
+            VariationKind::Rendering => "rendering = pass | dynamic",
         }
     }
 }

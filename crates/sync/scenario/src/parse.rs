@@ -4,11 +4,11 @@ use lavascope_abi::QueueFlags;
 use lavascope_sync_ir::{SubmitBatch, Command, CommandBuffer, CommandBufferId, Queue, QueueId, HostStep};
 
 use crate::annotation::{self, Comment};
-use crate::builder::{Builder, Named, Statement};
+use crate::builder::{ScenarioBuilder, NamedObject, Statement};
 use crate::error::{Result, ScenarioError};
-use crate::lex::{Cursor, Kind, Token, tokens};
-use crate::words::near;
-use crate::{Header, Scenario, Site, Thread, Vary, command, declare, step, vary};
+use crate::lex::{TokenCursor, TokenKind, Token, tokens};
+use crate::words::nearest_word;
+use crate::{ScenarioHeader, Scenario, StatementId, ScenarioThread, VariationKind, command, declare, step, vary};
 
 /// The queue that there is when none is declared.
 pub(crate) const IMPLIED_QUEUE: (&str, Queue) =
@@ -28,24 +28,24 @@ pub fn parse(text: &str) -> std::result::Result<Scenario, ScenarioError> {
     if !header.is_clean && expectations.is_empty() {
         return error(claims_line, "nothing is expected: annotate what must be found, or write `# expect: clean`");
     }
-    finish(&mut builder);
-    let Builder { program, names, labels, threads, statements, .. } = builder;
+    imply_submission(&mut builder);
+    let ScenarioBuilder { program, names, labels, threads, statements, .. } = builder;
     let scenario = Scenario { header, program, names, labels, threads, expectations };
     vary::check(&scenario, &statements, header_line(&lines, "vary:").unwrap_or(1))?;
     Ok(scenario)
 }
 
 /// A program, of which nothing is expected, and where each statement stands; what is behind `#` does not count.
-pub(crate) fn program(text: &str) -> Result<(Scenario, Vec<Statement>)> {
+pub(crate) fn parse_program(text: &str) -> Result<(Scenario, Vec<Statement>)> {
     let lines: Vec<&str> = text.lines().collect();
     let (mut builder, _) = read_body(&lines, 0)?;
-    finish(&mut builder);
-    let Builder { program, names, labels, threads, statements, .. } = builder;
+    imply_submission(&mut builder);
+    let ScenarioBuilder { program, names, labels, threads, statements, .. } = builder;
     Ok((Scenario { program, names, labels, threads, ..Scenario::default() }, statements))
 }
 
 /// Where each statement of a text stands; for text of our own, without header and annotations.
-pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
+pub(crate) fn parse_statements(text: &str) -> Result<Vec<Statement>> {
     let lines: Vec<&str> = text.lines().collect();
     Ok(read_body(&lines, 0)?.0.statements)
 }
@@ -56,8 +56,8 @@ fn header_line(lines: &[&str], key: &str) -> Option<u32> {
 }
 
 /// The header, and the index of the first line behind it.
-fn header(lines: &[&str]) -> Result<(Header, usize)> {
-    let mut made = Header::default();
+fn header(lines: &[&str]) -> Result<(ScenarioHeader, usize)> {
+    let mut made = ScenarioHeader::default();
     let mut has_expect = false;
     let end = lines.iter().position(|it| !it.starts_with('#')).unwrap_or(lines.len());
     for (at, line) in lines[..end].iter().enumerate() {
@@ -72,7 +72,7 @@ fn header(lines: &[&str]) -> Result<(Header, usize)> {
             Some(("expect", _)) => return Err(error("only `expect: clean` is allowed, and once".to_owned())),
             Some(("vary", value)) => made.vary.push(vary_of(value).map_err(error)?),
             Some((key, _)) => {
-                let hint = near(key, ["spec", "expect", "vary"].into_iter());
+                let hint = nearest_word(key, ["spec", "expect", "vary"].into_iter());
                 let hint = hint.map_or("allowed: spec, expect, vary".to_owned(), |it| format!("do you mean `{it}`?"));
                 return Err(error(format!("`{key}:` is no key of the header; {hint}")));
             }
@@ -101,7 +101,7 @@ fn key_of(content: &str) -> Option<(&str, &str)> {
     (is_key && (value.is_empty() || value.starts_with(' '))).then(|| (key, value.trim()))
 }
 
-fn spec(header: &mut Header, value: &str) -> std::result::Result<(), String> {
+fn spec(header: &mut ScenarioHeader, value: &str) -> std::result::Result<(), String> {
     for anchor in value.split(',').map(str::trim) {
         let is_anchor = anchor.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_');
         if anchor.is_empty() || !is_anchor {
@@ -112,27 +112,27 @@ fn spec(header: &mut Header, value: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-fn vary_of(value: &str) -> std::result::Result<Vary, String> {
+fn vary_of(value: &str) -> std::result::Result<VariationKind, String> {
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
-    let found = Vary::ALL.into_iter().find(|it| squeezed(it.text()) == squeezed(value));
-    let allowed = || Vary::ALL.map(|it| format!("`{}`", it.text())).join(", ");
+    let found = VariationKind::ALL.into_iter().find(|it| squeezed(it.text()) == squeezed(value));
+    let allowed = || VariationKind::ALL.map(|it| format!("`{}`", it.text())).join(", ");
     found.ok_or_else(|| format!("`{value}` is no variation; allowed: {}", allowed()))
 }
 
 /// Which block a line that is indented belongs to.
 #[derive(Clone, Copy)]
-enum Block {
+enum OpenBlock {
     None,
     Pass(usize),
     Commands(u32),
     Thread(usize),
 }
 
-fn read_body<'a>(lines: &[&'a str], from: usize) -> Result<(Builder, Vec<Comment<'a>>)> {
-    let mut builder = Builder::default();
+fn read_body<'a>(lines: &[&'a str], from: usize) -> Result<(ScenarioBuilder, Vec<Comment<'a>>)> {
+    let mut builder = ScenarioBuilder::default();
     name_command_buffers(&mut builder, lines, from)?;
     let mut comments = Vec::new();
-    let mut block = Block::None;
+    let mut block = OpenBlock::None;
     let mut next_buffer = 0;
     for (at, text) in lines.iter().enumerate().skip(from) {
         let line = at as u32 + 1;
@@ -140,21 +140,21 @@ fn read_body<'a>(lines: &[&'a str], from: usize) -> Result<(Builder, Vec<Comment
             continue;
         }
         if text.trim_start().starts_with('#') {
-            comments.push(Comment { line, text, last: builder.statements.last().map(|it| it.line) });
+            comments.push(Comment { line, text, statement_line: builder.statements.last().map(|it| it.line) });
             continue;
         }
         let tokens = tokens(line, text)?;
         if text.starts_with(' ') {
             indented(&mut builder, block, line, &tokens)?;
         } else {
-            block = top(&mut builder, line, &tokens, &mut next_buffer)?;
+            block = read_top_level(&mut builder, line, &tokens, &mut next_buffer)?;
         }
     }
     Ok((builder, comments))
 }
 
 /// Command buffers may be named before they are written: a primary may stand above what it executes.
-fn name_command_buffers(builder: &mut Builder, lines: &[&str], from: usize) -> Result<()> {
+fn name_command_buffers(builder: &mut ScenarioBuilder, lines: &[&str], from: usize) -> Result<()> {
     for (at, text) in lines.iter().enumerate().skip(from) {
         let length = text.bytes().take_while(|it| it.is_ascii_alphanumeric() || *it == b'_').count();
         let first = &text[..length];
@@ -163,11 +163,11 @@ fn name_command_buffers(builder: &mut Builder, lines: &[&str], from: usize) -> R
         }
         let line = at as u32 + 1;
         let tokens = tokens(line, text)?;
-        let mut cursor = Cursor::new(line, &tokens);
+        let mut cursor = TokenCursor::new(line, &tokens);
         cursor.word("cmd")?;
         let name = cursor.word("the name of the command buffer")?;
         let id = CommandBufferId(builder.program.command_buffers.len() as u32);
-        let name = builder.define(&cursor, name, Named::CommandBuffer(id))?;
+        let name = builder.define(&cursor, name, NamedObject::CommandBuffer(id))?;
         builder.names.command_buffers.push(name);
         let buffer = CommandBuffer { is_secondary: first == "secondary", commands: Vec::new() };
         builder.program.command_buffers.push(buffer);
@@ -175,47 +175,47 @@ fn name_command_buffers(builder: &mut Builder, lines: &[&str], from: usize) -> R
     Ok(())
 }
 
-fn top(builder: &mut Builder, line: u32, tokens: &[Token], next_buffer: &mut u32) -> Result<Block> {
-    let mut cursor = Cursor::new(line, tokens);
+fn read_top_level(builder: &mut ScenarioBuilder, line: u32, tokens: &[Token], next_buffer: &mut u32) -> Result<OpenBlock> {
+    let mut cursor = TokenCursor::new(line, tokens);
     let first = tokens[0];
     match first.text {
         "cmd" | "secondary" => {
             let id = *next_buffer;
             *next_buffer += 1;
             in_braces(builder, id, line, &tokens[2..])?;
-            Ok(Block::Commands(id))
+            Ok(OpenBlock::Commands(id))
         }
         "thread" => {
             cursor.word("thread")?;
             let name = cursor.word("the name of the thread")?.text.to_owned();
             cursor.end()?;
             let now = builder.program.steps.len() as u32;
-            builder.threads.push(Thread { name, steps: now..now });
-            Ok(Block::Thread(builder.threads.len() - 1))
+            builder.threads.push(ScenarioThread { name, steps: now..now });
+            Ok(OpenBlock::Thread(builder.threads.len() - 1))
         }
         _ => {
             let is_label = tokens.get(1).is_some_and(|it| it.text == ":");
-            if first.kind == Kind::Word && !is_label {
+            if first.kind == TokenKind::Word && !is_label {
                 cursor.word("a word")?;
-                if declare::parse(builder, first.text, &mut cursor)? {
+                if declare::parse_declaration(builder, first.text, &mut cursor)? {
                     let is_pass = first.text == "pass";
                     return Ok(if is_pass {
-                        Block::Pass(builder.program.render_passes.len() - 1)
+                        OpenBlock::Pass(builder.program.render_passes.len() - 1)
                     } else {
-                        Block::None
+                        OpenBlock::None
                     });
                 }
             }
             read_step(builder, line, tokens)?;
-            Ok(Block::None)
+            Ok(OpenBlock::None)
         }
     }
 }
 
 /// `{ statement; statement }` on the line of the name.
-fn in_braces(builder: &mut Builder, id: u32, line: u32, tokens: &[Token]) -> Result<()> {
+fn in_braces(builder: &mut ScenarioBuilder, id: u32, line: u32, tokens: &[Token]) -> Result<()> {
     let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return Ok(()) };
-    let cursor = Cursor::new(line, tokens);
+    let cursor = TokenCursor::new(line, tokens);
     if first.text != "{" {
         return Err(cursor.unexpected("`{` or the end of the line"));
     }
@@ -230,37 +230,37 @@ fn in_braces(builder: &mut Builder, id: u32, line: u32, tokens: &[Token]) -> Res
     Ok(())
 }
 
-fn indented(builder: &mut Builder, block: Block, line: u32, tokens: &[Token]) -> Result<()> {
-    let mut cursor = Cursor::new(line, tokens);
+fn indented(builder: &mut ScenarioBuilder, block: OpenBlock, line: u32, tokens: &[Token]) -> Result<()> {
+    let mut cursor = TokenCursor::new(line, tokens);
     match block {
-        Block::Pass(at) => declare::parse_pass_line(&mut builder.program.render_passes[at], &mut cursor),
-        Block::Commands(id) => read_command(builder, id, line, tokens),
-        Block::Thread(at) => {
+        OpenBlock::Pass(at) => declare::parse_pass_line(&mut builder.program.render_passes[at], &mut cursor),
+        OpenBlock::Commands(id) => read_command(builder, id, line, tokens),
+        OpenBlock::Thread(at) => {
             read_step(builder, line, tokens)?;
             builder.threads[at].steps.end = builder.program.steps.len() as u32;
             Ok(())
         }
-        Block::None => {
+        OpenBlock::None => {
             Err(cursor.error_at(cursor.column(), "this line is indented but belongs to no block".to_owned()))
         }
     }
 }
 
-fn read_command(builder: &mut Builder, id: u32, line: u32, tokens: &[Token]) -> Result<()> {
+fn read_command(builder: &mut ScenarioBuilder, id: u32, line: u32, tokens: &[Token]) -> Result<()> {
     let commands = &builder.program.command_buffers[id as usize].commands;
-    let site = Site::Command { command_buffer: id, index: commands.len() as u32 };
+    let site = StatementId::Command { command_buffer: id, index: commands.len() as u32 };
     let tokens = label(builder, site, line, tokens)?;
-    let mut cursor = Cursor::new(line, tokens);
+    let mut cursor = TokenCursor::new(line, tokens);
     let column = cursor.column();
-    let (command, operands) = command::parse(builder, &mut cursor)?;
+    let (command, operands) = command::parse_command(builder, &mut cursor)?;
     check_execute(builder, id, &command, &cursor, column)?;
     builder.program.command_buffers[id as usize].commands.push(command);
-    builder.statements.push(Statement { site, line, column, operands });
+    builder.statements.push(Statement { id: site, line, column, operands });
     Ok(())
 }
 
 /// Only secondary command buffers are executed, and none executes itself: they are written before their users.
-fn check_execute(builder: &Builder, id: u32, command: &Command, cursor: &Cursor, column: u32) -> Result<()> {
+fn check_execute(builder: &ScenarioBuilder, id: u32, command: &Command, cursor: &TokenCursor, column: u32) -> Result<()> {
     let Command::Execute(all) = command else { return Ok(()) };
     let own = &builder.program.command_buffers[id as usize];
     for it in all {
@@ -274,32 +274,32 @@ fn check_execute(builder: &Builder, id: u32, command: &Command, cursor: &Cursor,
     Ok(())
 }
 
-fn read_step(builder: &mut Builder, line: u32, tokens: &[Token]) -> Result<()> {
+fn read_step(builder: &mut ScenarioBuilder, line: u32, tokens: &[Token]) -> Result<()> {
     imply_queue(builder);
-    let site = Site::Step(builder.program.steps.len() as u32);
+    let site = StatementId::Step(builder.program.steps.len() as u32);
     let tokens = label(builder, site, line, tokens)?;
-    let mut cursor = Cursor::new(line, tokens);
+    let mut cursor = TokenCursor::new(line, tokens);
     let column = cursor.column();
-    let (step, operands) = step::parse(builder, &mut cursor)?;
+    let (step, operands) = step::parse_step(builder, &mut cursor)?;
     builder.program.steps.push(step);
-    builder.statements.push(Statement { site, line, column, operands });
+    builder.statements.push(Statement { id: site, line, column, operands });
     Ok(())
 }
 
 /// Takes `label:` off a statement.
-fn label<'a>(builder: &mut Builder, site: Site, line: u32, tokens: &'a [Token<'a>]) -> Result<&'a [Token<'a>]> {
+fn label<'a>(builder: &mut ScenarioBuilder, site: StatementId, line: u32, tokens: &'a [Token<'a>]) -> Result<&'a [Token<'a>]> {
     let (Some(name), Some(colon)) = (tokens.first(), tokens.get(1)) else { return Ok(tokens) };
-    if name.kind != Kind::Word || colon.text != ":" {
+    if name.kind != TokenKind::Word || colon.text != ":" {
         return Ok(tokens);
     }
-    let clashes = |it: (&Site, &String)| {
+    let clashes = |it: (&StatementId, &String)| {
         let is_near = match (it.0, &site) {
-            (Site::Command { command_buffer: a, .. }, Site::Command { command_buffer: b, .. }) => a == b,
-            (Site::Step(_), _) | (_, Site::Step(_)) => true,
+            (StatementId::Command { command_buffer: a, .. }, StatementId::Command { command_buffer: b, .. }) => a == b,
+            (StatementId::Step(_), _) | (_, StatementId::Step(_)) => true,
         };
         is_near && it.1 == name.text
     };
-    let cursor = Cursor::new(line, tokens);
+    let cursor = TokenCursor::new(line, tokens);
     if builder.labels.iter().any(clashes) {
         return Err(cursor.error_at(name.column, format!("the label `{}` is used twice", name.text)));
     }
@@ -310,15 +310,15 @@ fn label<'a>(builder: &mut Builder, site: Site, line: u32, tokens: &'a [Token<'a
     Ok(&tokens[2..])
 }
 
-fn imply_queue(builder: &mut Builder) {
-    if builder.program.queues.is_empty() && builder.define_implied(IMPLIED_QUEUE.0, Named::Queue(QueueId(0))) {
+fn imply_queue(builder: &mut ScenarioBuilder) {
+    if builder.program.queues.is_empty() && builder.define_implied(IMPLIED_QUEUE.0, NamedObject::Queue(QueueId(0))) {
         builder.names.queues.push(IMPLIED_QUEUE.0.to_owned());
         builder.program.queues.push(IMPLIED_QUEUE.1);
     }
 }
 
 /// Without steps, everything is submitted to the first queue in one batch.
-fn finish(builder: &mut Builder) {
+fn imply_submission(builder: &mut ScenarioBuilder) {
     if !builder.program.steps.is_empty() || !builder.threads.is_empty() {
         return;
     }

@@ -10,26 +10,26 @@ use crate::builder::Statement;
 use crate::declare::{
     COLOR_LAYOUT, DEPTH_STENCIL_LAYOUT, FORMAT, KINDS, LOADS, READ_LAYOUT, STORES, default_family, layout_of_kind,
 };
-use crate::parse::{IMPLIED_QUEUE, implied_steps, statements};
-use crate::print_command::{Named, word_of};
+use crate::parse::{IMPLIED_QUEUE, implied_steps, parse_statements};
+use crate::print_command::{ProgramPrinter, word_of};
 use crate::print_scope::scope_text;
-use crate::region::{self, Bytes, image_size};
+use crate::region::{self, ByteRangeText, image_size};
 use crate::words::{QUEUE_WORDS, format_word, layout_word};
-use crate::{Expectation, Header, Memory, Names, Scenario, Semaphore, Site};
+use crate::{Expectation, ScenarioHeader, DeclaredMemory, DeclaredNames, Scenario, DeclaredSemaphore, StatementId};
 
 /// The canonical text.
 pub fn print(scenario: &Scenario) -> String {
     let body = body(scenario);
     let mut text = header(&scenario.header);
     text.push('\n');
-    match statements(&body) {
+    match parse_statements(&body) {
         Ok(places) => text.push_str(&with_annotations(scenario, &body, &places)),
         Err(error) => text.push_str(&format!("{body}# cannot be read back: {error}\n")),
     }
     text
 }
 
-fn header(header: &Header) -> String {
+fn header(header: &ScenarioHeader) -> String {
     let mut lines: Vec<String> = header.prose.clone();
     lines.push(format!("spec: {}", header.spec.join(", ")));
     if header.is_clean {
@@ -46,7 +46,7 @@ fn with_annotations(scenario: &Scenario, body: &str, places: &[Statement]) -> St
         text.push('\n');
         let mut here: Vec<(u32, &Statement, &Expectation)> = Vec::new();
         for place in places.iter().filter(|it| it.line == at as u32 + 1) {
-            for expected in scenario.expectations.iter().filter(|it| it.site == place.site) {
+            for expected in scenario.expectations.iter().filter(|it| it.statement == place.id) {
                 let operand = expected.operand.and_then(|it| place.operands.get(it as usize));
                 here.push((operand.map_or(place.column, |it| it.column), place, expected));
             }
@@ -73,8 +73,8 @@ fn annotation(scenario: &Scenario, caret: u32, statement: u32, expected: &Expect
     let pad = " ".repeat((caret as usize - 1).saturating_sub(start.len()));
     let at = expected.resource.0 as usize;
     let resource = &scenario.program.resources[at];
-    let object = region::text(&scenario.names.resources[at], resource, &expected.region, Bytes::Always);
-    let after = expected.after.map_or(String::new(), |it| format!(" after {}", label(scenario, expected.site, it)));
+    let object = region::region_text(&scenario.names.resources[at], resource, &expected.region, ByteRangeText::Always);
+    let after = expected.after.map_or(String::new(), |it| format!(" after {}", label(scenario, expected.statement, it)));
     let mut text = format!("{start}{pad}^ {} {object}{after}\n", expected.kind.short());
     for extra in &expected.extra {
         text.push_str(&format!("{start}{pad}  {extra}\n"));
@@ -83,21 +83,21 @@ fn annotation(scenario: &Scenario, caret: u32, statement: u32, expected: &Expect
 }
 
 /// How a label is said from somewhere; with the command buffer if it is another.
-pub(crate) fn label(scenario: &Scenario, from: Site, to: Site) -> String {
+pub(crate) fn label(scenario: &Scenario, from: StatementId, to: StatementId) -> String {
     let Some(name) = scenario.labels.get(&to) else {
         return match to {
-            Site::Command { command_buffer, index } => {
+            StatementId::Command { command_buffer, index } => {
                 format!("{} command {index}", scenario.names.command_buffers[command_buffer as usize])
             }
-            Site::Step(step) => format!("step {step}"),
+            StatementId::Step(step) => format!("step {step}"),
         };
     };
     match (from, to) {
-        (Site::Command { command_buffer: a, .. }, Site::Command { command_buffer: b, .. }) if a == b => name.clone(),
-        (_, Site::Command { command_buffer, .. }) => {
+        (StatementId::Command { command_buffer: a, .. }, StatementId::Command { command_buffer: b, .. }) if a == b => name.clone(),
+        (_, StatementId::Command { command_buffer, .. }) => {
             format!("{}.{name}", scenario.names.command_buffers[command_buffer as usize])
         }
-        (_, Site::Step(_)) => name.clone(),
+        (_, StatementId::Step(_)) => name.clone(),
     }
 }
 
@@ -111,9 +111,9 @@ fn body(scenario: &Scenario) -> String {
     for (at, buffer) in program.command_buffers.iter().enumerate() {
         let word = if buffer.is_secondary { "secondary" } else { "cmd" };
         let mut lines = vec![format!("{word} {}", scenario.names.command_buffers[at])];
-        let named = Named { program, names: &scenario.names };
+        let named = ProgramPrinter { program, names: &scenario.names };
         let texts: Vec<String> = buffer.commands.iter().map(|it| named.command(it)).collect();
-        let site = |index: usize| Site::Command { command_buffer: at as u32, index: index as u32 };
+        let site = |index: usize| StatementId::Command { command_buffer: at as u32, index: index as u32 };
         lines.extend(labeled(scenario, "  ", texts, site));
         sections.push(lines);
     }
@@ -123,7 +123,7 @@ fn body(scenario: &Scenario) -> String {
 }
 
 /// Statements in one column behind their labels.
-fn labeled(scenario: &Scenario, indent: &str, texts: Vec<String>, site: impl Fn(usize) -> Site) -> Vec<String> {
+fn labeled(scenario: &Scenario, indent: &str, texts: Vec<String>, site: impl Fn(usize) -> StatementId) -> Vec<String> {
     let labels: Vec<&str> =
         (0..texts.len()).map(|it| scenario.labels.get(&site(it)).map_or("", String::as_str)).collect();
     let width = labels.iter().map(|it| it.len()).max().unwrap_or(0);
@@ -137,11 +137,11 @@ fn labeled(scenario: &Scenario, indent: &str, texts: Vec<String>, site: impl Fn(
 
 fn steps(scenario: &Scenario) -> Vec<Vec<String>> {
     let program = &scenario.program;
-    let has_label = scenario.labels.keys().any(|it| matches!(it, Site::Step(_)));
+    let has_label = scenario.labels.keys().any(|it| matches!(it, StatementId::Step(_)));
     if scenario.threads.is_empty() && !has_label && program.steps == implied_steps(&program.command_buffers) {
         return Vec::new();
     }
-    let named = Named { program, names: &scenario.names };
+    let named = ProgramPrinter { program, names: &scenario.names };
     let block = |indent: &str, from: u32, to: u32| {
         let texts = program.steps[from as usize..to as usize].iter().map(|it| named.step(it)).collect();
         // A line of its own that is labeled has nothing to line up with at the left edge.
@@ -162,13 +162,13 @@ fn steps(scenario: &Scenario) -> Vec<Vec<String>> {
 
 fn labeled_steps(scenario: &Scenario, indent: &str, texts: Vec<String>, from: u32) -> Vec<String> {
     if indent.is_empty() {
-        let line = |(at, text): (usize, &String)| match scenario.labels.get(&Site::Step(from + at as u32)) {
+        let line = |(at, text): (usize, &String)| match scenario.labels.get(&StatementId::Step(from + at as u32)) {
             Some(label) => format!("{label}: {text}"),
             None => text.clone(),
         };
         return texts.iter().enumerate().map(line).collect();
     }
-    labeled(scenario, indent, texts, |at| Site::Step(from + at as u32))
+    labeled(scenario, indent, texts, |at| StatementId::Step(from + at as u32))
 }
 
 fn declarations(scenario: &Scenario) -> Vec<String> {
@@ -206,7 +206,7 @@ fn grouped<'a>(names: &'a [String], kinds: &'a [String]) -> impl Iterator<Item =
     groups.into_iter()
 }
 
-fn resource_text(names: &Names, resource: &Resource) -> String {
+fn resource_text(names: &DeclaredNames, resource: &Resource) -> String {
     let (mut text, own_size) = match &resource.kind {
         ResourceKind::Buffer { size } => (format!("buffer {size}"), *size),
         ResourceKind::Image(image) => {
@@ -338,33 +338,33 @@ fn subpass(it: &Subpass) -> String {
 impl Scenario {
     /// A program that was not read from text, with names of ours and nothing expected.
     pub fn of(program: Program) -> Scenario {
-        let header = Header {
+        let header = ScenarioHeader {
             prose: vec!["A program that was not written by hand.".to_owned()],
             spec: vec!["synchronization".to_owned()],
             is_clean: true,
             vary: Vec::new(),
         };
-        Scenario { header, names: Names::of(&program), program, ..Scenario::default() }
+        Scenario { header, names: DeclaredNames::of(&program), program, ..Scenario::default() }
     }
 }
 
-impl Names {
+impl DeclaredNames {
     /// Names for a program that has none.
-    pub fn of(program: &Program) -> Names {
+    pub fn of(program: &Program) -> DeclaredNames {
         let numbered = |letter: &str, count: usize| (0..count).map(|it| format!("{letter}{it}")).collect();
         let resource = |(at, it): (usize, &Resource)| match it.kind {
             ResourceKind::Buffer { .. } => format!("b{at}"),
             ResourceKind::Image(_) => format!("i{at}"),
         };
         let timelines = timelines(program);
-        Names {
+        DeclaredNames {
             memories: memories(program),
             resources: program.resources.iter().enumerate().map(resource).collect(),
             queues: numbered("q", program.queues.len()),
             command_buffers: numbered("c", program.command_buffers.len()),
             events: numbered("e", program.event_count as usize),
             semaphores: (0..program.semaphore_count)
-                .map(|it| Semaphore { name: format!("s{it}"), is_timeline: timelines.contains(&it) })
+                .map(|it| DeclaredSemaphore { name: format!("s{it}"), is_timeline: timelines.contains(&it) })
                 .collect(),
             fences: numbered("f", program.fence_count as usize),
             render_passes: numbered("p", program.render_passes.len()),
@@ -372,7 +372,7 @@ impl Names {
     }
 }
 
-fn memories(program: &Program) -> Vec<Memory> {
+fn memories(program: &Program) -> Vec<DeclaredMemory> {
     let own = program.resources.iter().filter_map(|it| it.binding).map(|it| (it.memory.0, it.offset + it.size));
     let binds =
         program.steps.iter().flat_map(|it| if let HostStep::BindSparse { binds, .. } = it { &binds[..] } else { &[] });
@@ -380,7 +380,7 @@ fn memories(program: &Program) -> Vec<Memory> {
     let ends: Vec<(u32, u64)> = own.chain(sparse).collect();
     let count = ends.iter().map(|it| it.0 + 1).max().unwrap_or(0);
     let end = |memory: u32| ends.iter().filter(|it| it.0 == memory).map(|it| it.1).max();
-    (0..count).map(|it| Memory { name: format!("m{it}"), size: end(it).unwrap_or(0) }).collect()
+    (0..count).map(|it| DeclaredMemory { name: format!("m{it}"), size: end(it).unwrap_or(0) }).collect()
 }
 
 fn timelines(program: &Program) -> Vec<u32> {

@@ -6,36 +6,36 @@ use lavascope_sync_ir::{Access, AttachmentKind, AttachmentView, Barrier, SubmitB
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, ResourceKind, SetEvent, SparseBind};
 use lavascope_sync_ir::{SparsePart, HostStep, StoreOp};
 
-use crate::Names;
+use crate::DeclaredNames;
 use crate::command::{CLAUSES, RENDERING_KINDS, whole_area};
 use crate::declare::{LOADS, STORES};
-use crate::print_scope::{accesses_text, dependencies, dependencies_one, stages_text};
-use crate::region::{Bytes, area_text, text as region_text};
+use crate::print_scope::{accesses_text, version_2_text, version_1_text, stages_text};
+use crate::region::{ByteRangeText, area_text, region_text as region_text};
 use crate::words::graphics_stages;
 
 /// A program with its names.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<'a> {
+pub(crate) struct ProgramPrinter<'a> {
     pub(crate) program: &'a Program,
-    pub(crate) names: &'a Names,
+    pub(crate) names: &'a DeclaredNames,
 }
 
-impl Named<'_> {
+impl ProgramPrinter<'_> {
     pub(crate) fn command(self, command: &Command) -> String {
-        let Named { program, names } = self;
+        let ProgramPrinter { program, names } = self;
         match command {
             Command::Action(accesses) => self.action(accesses),
             Command::Barrier(Barrier::Sync2 { dependencies: all }) => {
-                spaced("barrier", &dependencies(program, names, all))
+                spaced("barrier", &version_2_text(program, names, all))
             }
             Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: all }) => {
-                spaced("barrier1", &dependencies_one(program, names, *src_stages, *dst_stages, all))
+                spaced("barrier1", &version_1_text(program, names, *src_stages, *dst_stages, all))
             }
             Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
                 format!("set1 {} {}", names.events[event.0 as usize], stages_text(*stages))
             }
             Command::SetEvent(SetEvent::Sync2 { event, dependencies: all }) => {
-                spaced(&format!("set {}", names.events[event.0 as usize]), &dependencies(program, names, all))
+                spaced(&format!("set {}", names.events[event.0 as usize]), &version_2_text(program, names, all))
             }
             Command::ResetEvent { event, stages } => {
                 format!("reset {} {}", names.events[event.0 as usize], stages_text(*stages))
@@ -68,12 +68,12 @@ impl Named<'_> {
         match wait {
             WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies: all } => {
                 let events = events.iter().map(name).collect::<Vec<_>>().join(" and ");
-                let scopes = dependencies_one(self.program, self.names, *src_stages, *dst_stages, all);
+                let scopes = version_1_text(self.program, self.names, *src_stages, *dst_stages, all);
                 format!("wait1 {events} {scopes}")
             }
             WaitEvents::Sync2 { events } => {
                 let one = |it: &(lavascope_sync_ir::EventId, Vec<lavascope_sync_ir::Dependency>)| {
-                    spaced(name(&it.0), &dependencies(self.program, self.names, &it.1))
+                    spaced(name(&it.0), &version_2_text(self.program, self.names, &it.1))
                 };
                 format!("wait {}", events.iter().map(one).collect::<Vec<_>>().join(" and "))
             }
@@ -82,7 +82,7 @@ impl Named<'_> {
 
     fn part(self, id: lavascope_sync_ir::ResourceId, region: &Region) -> String {
         let at = id.0 as usize;
-        region_text(&self.names.resources[at], &self.program.resources[at], region, Bytes::Short)
+        region_text(&self.names.resources[at], &self.program.resources[at], region, ByteRangeText::OnlyIfPartial)
     }
 
     fn view(self, view: &AttachmentView) -> String {
@@ -111,7 +111,7 @@ impl Named<'_> {
 
     fn clause(self, verb: &str, access: &Access) -> String {
         let part = self.part(access.resource, &access.region);
-        let fits = |it: &&crate::command::Clause| {
+        let fits = |it: &&crate::command::AccessClause| {
             let stage = it.stage == 0 || it.stage == access.stage;
             it.access == access.access && it.order == access.order && stage
         };

@@ -2,10 +2,10 @@
 
 use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, SyncScope, DependencyTarget};
 
-use crate::Names;
-use crate::region::{Bytes, text as region_text};
+use crate::DeclaredNames;
+use crate::region::{ByteRangeText, region_text as region_text};
 use crate::scope::FAMILIES;
-use crate::words::{Entry, accesses, is_write_access, short_access, stages};
+use crate::words::{FlagWord, accesses, is_write_access, implied_access, stages};
 
 pub(crate) fn stages_text(bits: u64) -> String {
     words(stages(), bits)
@@ -15,7 +15,7 @@ pub(crate) fn stages_text(bits: u64) -> String {
 pub(crate) fn accesses_text(at: u64, bits: u64) -> String {
     if bits.count_ones() == 1 {
         let is_write = is_write_access(bits);
-        if short_access(at, is_write) == Some(bits) {
+        if implied_access(at, is_write) == Some(bits) {
             return if is_write { "write" } else { "read" }.to_owned();
         }
     }
@@ -36,7 +36,7 @@ fn side(stages: u64, access: u64) -> String {
 }
 
 /// Each bit's word in the order of the registry, and what has none as hexadecimal.
-fn words(entries: &[Entry], bits: u64) -> String {
+fn words(entries: &[FlagWord], bits: u64) -> String {
     if bits == 0 {
         return "none".to_owned();
     }
@@ -55,15 +55,15 @@ fn words(entries: &[Entry], bits: u64) -> String {
 }
 
 /// Dependencies of version 2.
-pub(crate) fn dependencies(program: &lavascope_sync_ir::Program, names: &Names, all: &[Dependency]) -> String {
+pub(crate) fn version_2_text(program: &lavascope_sync_ir::Program, names: &DeclaredNames, all: &[Dependency]) -> String {
     let one = |it: &Dependency| format!("{}{}", scope_text(&it.scope), what(program, names, &it.target));
     all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Version 1.
-pub(crate) fn dependencies_one(
+pub(crate) fn version_1_text(
     program: &lavascope_sync_ir::Program,
-    names: &Names,
+    names: &DeclaredNames,
     src_stages: u64,
     dst_stages: u64,
     all: &[Dependency],
@@ -81,9 +81,9 @@ pub(crate) fn dependencies_one(
     text
 }
 
-fn what(program: &lavascope_sync_ir::Program, names: &Names, what: &DependencyTarget) -> String {
+fn what(program: &lavascope_sync_ir::Program, names: &DeclaredNames, what: &DependencyTarget) -> String {
     let part = |id: &lavascope_sync_ir::ResourceId, region| {
-        region_text(&names.resources[id.0 as usize], &program.resources[id.0 as usize], region, Bytes::Short)
+        region_text(&names.resources[id.0 as usize], &program.resources[id.0 as usize], region, ByteRangeText::OnlyIfPartial)
     };
     match what {
         DependencyTarget::Global => String::new(),

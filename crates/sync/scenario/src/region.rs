@@ -7,9 +7,9 @@ use lavascope_abi::desc::{FormatDesc, FormatPlane};
 use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, Region, Resource, ResourceId, ResourceKind};
 use lavascope_sync_ir::{SubresourceLayout, Tiling};
 
-use crate::builder::Builder;
+use crate::builder::ScenarioBuilder;
 use crate::error::Result;
-use crate::lex::{Cursor, Token};
+use crate::lex::{TokenCursor, Token};
 use crate::words::format_desc;
 
 const ASPECTS: [(&str, u32); 7] = [
@@ -23,7 +23,7 @@ const ASPECTS: [(&str, u32); 7] = [
 ];
 
 /// A resource and a part of it.
-pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(ResourceId, Region)> {
+pub(crate) fn parse_region(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<(ResourceId, Region)> {
     let id = builder.resource(cursor)?;
     let region = match &builder.program.resources[id.0 as usize].kind {
         ResourceKind::Buffer { size } => Region::Buffer(bytes(cursor, *size)?),
@@ -33,9 +33,9 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(ResourceI
 }
 
 /// An image and a part of it.
-pub(crate) fn parse_image(builder: &Builder, cursor: &mut Cursor) -> Result<(ResourceId, ImageRegion)> {
+pub(crate) fn parse_image(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<(ResourceId, ImageRegion)> {
     let column = cursor.column();
-    match parse(builder, cursor)? {
+    match parse_region(builder, cursor)? {
         (id, Region::Image(region)) => Ok((id, region)),
         (_, Region::Buffer(_)) => Err(cursor.error_at(column, "an image is wanted here, not a buffer".to_owned())),
     }
@@ -70,9 +70,9 @@ pub(crate) fn aspects_of(image: &ImageDesc) -> u32 {
 }
 
 /// The text of a part; a buffer's bytes always, or only where they are not all.
-pub(crate) fn text(name: &str, resource: &Resource, region: &Region, bytes: Bytes) -> String {
+pub(crate) fn region_text(name: &str, resource: &Resource, region: &Region, bytes: ByteRangeText) -> String {
     match (region, &resource.kind) {
-        (Region::Buffer(range), ResourceKind::Buffer { size }) if *range == (0..*size) && bytes == Bytes::Short => {
+        (Region::Buffer(range), ResourceKind::Buffer { size }) if *range == (0..*size) && bytes == ByteRangeText::OnlyIfPartial => {
             name.to_owned()
         }
         (Region::Buffer(range), _) => format!("{name}[{}..{}]", range.start, range.end),
@@ -82,9 +82,9 @@ pub(crate) fn text(name: &str, resource: &Resource, region: &Region, bytes: Byte
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bytes {
+pub(crate) enum ByteRangeText {
     Always,
-    Short,
+    OnlyIfPartial,
 }
 
 /// Bytes that an image takes: to the end of its last row, or with its subresources one behind the other.
@@ -146,7 +146,7 @@ fn byte_aspects(image: &ImageDesc) -> Vec<ByteAspect> {
     }
 }
 
-fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {
+fn bytes(cursor: &mut TokenCursor, size: u64) -> Result<Range<u64>> {
     if !cursor.take("[") {
         return Ok(0..size);
     }
@@ -163,14 +163,14 @@ fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {
 }
 
 /// `[0..64]`, of whatever size.
-pub(crate) fn parse_bytes(cursor: &mut Cursor) -> Result<Range<u64>> {
+pub(crate) fn parse_bytes(cursor: &mut TokenCursor) -> Result<Range<u64>> {
     if !cursor.is("[") {
         return Err(cursor.unexpected("`[` and bytes"));
     }
     bytes(cursor, u64::MAX)
 }
 
-fn image_part(cursor: &mut Cursor, image: &ImageDesc) -> Result<ImageRegion> {
+fn image_part(cursor: &mut TokenCursor, image: &ImageDesc) -> Result<ImageRegion> {
     let mut region = whole_image(image);
     let mut aspects = 0;
     while cursor.take(".") {
@@ -198,11 +198,11 @@ fn image_part(cursor: &mut Cursor, image: &ImageDesc) -> Result<ImageRegion> {
 }
 
 /// `mip2` or `mips0..2`.
-fn numbered(cursor: &mut Cursor, token: Token, word: &str, count: u32) -> Result<Option<Range<u32>>> {
+fn numbered(cursor: &mut TokenCursor, token: Token, word: &str, count: u32) -> Result<Option<Range<u32>>> {
     let Some(rest) = token.text.strip_prefix(word) else { return Ok(None) };
     let is_range = rest.starts_with('s');
     let digits = rest.strip_prefix('s').unwrap_or(rest);
-    let bad = |cursor: &Cursor| cursor.error_at(token.column, format!("write `{word}0` or `{word}s0..2`"));
+    let bad = |cursor: &TokenCursor| cursor.error_at(token.column, format!("write `{word}0` or `{word}s0..2`"));
     let start: u32 = digits.parse().map_err(|_| bad(cursor))?;
     let end = if is_range {
         if !cursor.take("..") {
@@ -232,7 +232,7 @@ fn components(word: &str) -> Option<Components> {
 }
 
 /// `[x0..x1, y0..y1]`, with a third pair for depth.
-pub(crate) fn parse_area(cursor: &mut Cursor) -> Result<Area> {
+pub(crate) fn parse_area(cursor: &mut TokenCursor) -> Result<Area> {
     cursor.expect("[")?;
     let mut area = Area { offset: [0; 3], extent: [1; 3] };
     for axis in 0..3 {

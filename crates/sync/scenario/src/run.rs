@@ -4,21 +4,21 @@ use std::fmt;
 
 use lavascope_sync_ir::{Findings, Program};
 
-use crate::judge::judge_variation;
-use crate::{Mismatch, Scenario, ScenarioError, Source, interleavings, judge_all, parse, print, variations};
+use crate::judge::compare_variation;
+use crate::{Mismatch, Scenario, ScenarioError, ScenarioSource, interleavings, compare_findings, parse, print, variations};
 
 /// How many orders of arrival are tried.
 const INTERLEAVINGS_MAX: usize = 64;
 
 /// What became of one file.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct FileOutcome {
     pub name: String,
-    pub result: Result<(), Failure>,
+    pub result: Result<(), ScenarioFailure>,
 }
 
 #[derive(Debug)]
-pub enum Failure {
+pub enum ScenarioFailure {
     Text(ScenarioError),
     /// Not as the printer writes it; holds what that would be.
     NotCanonical(String),
@@ -28,45 +28,45 @@ pub enum Failure {
 }
 
 /// Puts each file, a name and its text, through everything.
-pub fn run<F: Into<Findings>>(files: &[(String, String)], check: impl Fn(&Program) -> F) -> Vec<Outcome> {
+pub fn run_files<F: Into<Findings>>(files: &[(String, String)], check: impl Fn(&Program) -> F) -> Vec<FileOutcome> {
     let check = |program: &Program| check(program).into();
-    files.iter().map(|(name, text)| Outcome { name: name.clone(), result: run_one(text, &check) }).collect()
+    files.iter().map(|(name, text)| FileOutcome { name: name.clone(), result: run_one(text, &check) }).collect()
 }
 
-fn run_one(text: &str, check: &impl Fn(&Program) -> Findings) -> Result<(), Failure> {
+fn run_one(text: &str, check: &impl Fn(&Program) -> Findings) -> Result<(), ScenarioFailure> {
     let scenario = read(text)?;
-    Source::new(text).map_err(Failure::Text)?;
-    judge_all(&scenario, &check(&scenario.program)).map_err(Failure::Mismatch)?;
+    ScenarioSource::new(text).map_err(ScenarioFailure::Text)?;
+    compare_findings(&scenario, &check(&scenario.program)).map_err(ScenarioFailure::Mismatch)?;
     let mut others = variations(&scenario);
     if !scenario.threads.is_empty() {
         others.extend(interleavings(&scenario, INTERLEAVINGS_MAX));
     }
     for other in &others {
         let found = check(&other.program);
-        judge_variation(&scenario, other, &found).map_err(|it| Failure::Variation(other.name.clone(), it))?;
+        compare_variation(&scenario, other, &found).map_err(|it| ScenarioFailure::Variation(other.name.clone(), it))?;
     }
     Ok(())
 }
 
 /// A scenario whose text is as the printer writes it.
-fn read(text: &str) -> Result<Scenario, Failure> {
-    let scenario = parse(text).map_err(Failure::Text)?;
+fn read(text: &str) -> Result<Scenario, ScenarioFailure> {
+    let scenario = parse(text).map_err(ScenarioFailure::Text)?;
     let printed = print(&scenario);
     if printed != text {
-        return Err(Failure::NotCanonical(printed));
+        return Err(ScenarioFailure::NotCanonical(printed));
     }
     Ok(scenario)
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ScenarioFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Text(error) => writeln!(f, "{error}"),
-            Failure::NotCanonical(printed) => writeln!(f, "the text is not canonical, which is:\n{printed}"),
-            Failure::Mismatch(mismatch) => write!(f, "{mismatch}"),
-            Failure::Variation(name, mismatch) => write!(f, "with `{name}`:\n{mismatch}"),
+            ScenarioFailure::Text(error) => writeln!(f, "{error}"),
+            ScenarioFailure::NotCanonical(printed) => writeln!(f, "the text is not canonical, which is:\n{printed}"),
+            ScenarioFailure::Mismatch(mismatch) => write!(f, "{mismatch}"),
+            ScenarioFailure::Variation(name, mismatch) => write!(f, "with `{name}`:\n{mismatch}"),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ScenarioFailure {}

@@ -2,24 +2,24 @@
 
 use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, SyncScope, DependencyTarget};
 
-use crate::builder::{Builder, Operand, Usage};
+use crate::builder::{ScenarioBuilder, Operand, OperandUsage};
 use crate::error::Result;
-use crate::lex::{Cursor, Kind, Token, parse_number};
+use crate::lex::{TokenCursor, TokenKind, Token, parse_number};
 use crate::region;
-use crate::words::{access_of, accesses, all_words, short_access, stage_of, stages};
+use crate::words::{access_of, accesses, all_words, implied_access, stage_of, stages};
 
 /// Queue families that are no numbers.
 pub(crate) const FAMILIES: [(&str, u32); 3] = [("ignored", !0), ("external", !1), ("foreign", !2)];
 
 /// One side: `stage|stage:access|access`, or `none`.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Side {
+pub(crate) struct ScopeSide {
     pub(crate) stages: u64,
     pub(crate) access: u64,
 }
 
 /// Stages without accesses.
-pub(crate) fn parse_stages(cursor: &mut Cursor) -> Result<u64> {
+pub(crate) fn parse_stages(cursor: &mut TokenCursor) -> Result<u64> {
     let mut all = 0;
     loop {
         all |= stage(cursor)?;
@@ -30,7 +30,7 @@ pub(crate) fn parse_stages(cursor: &mut Cursor) -> Result<u64> {
 }
 
 /// Accesses without stages; `at` is where `read` and `write` are looked up.
-pub(crate) fn parse_accesses(cursor: &mut Cursor, at: u64) -> Result<u64> {
+pub(crate) fn parse_accesses(cursor: &mut TokenCursor, at: u64) -> Result<u64> {
     let mut all = 0;
     loop {
         all |= access(cursor, at)?;
@@ -40,11 +40,11 @@ pub(crate) fn parse_accesses(cursor: &mut Cursor, at: u64) -> Result<u64> {
     }
 }
 
-pub(crate) fn parse_side(cursor: &mut Cursor) -> Result<Side> {
-    let mut side = Side::default();
+pub(crate) fn parse_side(cursor: &mut TokenCursor) -> Result<ScopeSide> {
+    let mut side = ScopeSide::default();
     let mut has_colon = false;
     loop {
-        let is_access = has_colon && cursor.peek().is_some_and(|it| !is_stage(it) || it.kind == Kind::Number);
+        let is_access = has_colon && cursor.peek().is_some_and(|it| !is_stage(it) || it.kind == TokenKind::Number);
         if is_access {
             side.access |= access(cursor, side.stages)?;
         } else {
@@ -63,7 +63,7 @@ pub(crate) fn parse_side(cursor: &mut Cursor) -> Result<Side> {
     }
 }
 
-pub(crate) fn parse_scope(cursor: &mut Cursor) -> Result<SyncScope> {
+pub(crate) fn parse_scope(cursor: &mut TokenCursor) -> Result<SyncScope> {
     let src = parse_side(cursor)?;
     cursor.expect("=>")?;
     let dst = parse_side(cursor)?;
@@ -72,8 +72,8 @@ pub(crate) fn parse_scope(cursor: &mut Cursor) -> Result<SyncScope> {
 
 /// Dependencies of version 2, with commas between them; none where the line ends or `and` follows.
 pub(crate) fn parse_dependencies(
-    builder: &Builder,
-    cursor: &mut Cursor,
+    builder: &ScenarioBuilder,
+    cursor: &mut TokenCursor,
     operands: &mut Vec<Operand>,
 ) -> Result<Vec<Dependency>> {
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ pub(crate) fn parse_dependencies(
     }
     loop {
         let scope = parse_scope(cursor)?;
-        let what = parse_what(builder, cursor, operands)?;
+        let what = parse_target(builder, cursor, operands)?;
         all.push(Dependency { scope, target: what });
         if !cursor.take(",") {
             return Ok(all);
@@ -91,9 +91,9 @@ pub(crate) fn parse_dependencies(
 }
 
 /// Version 1: `stages => stages`, then `: access => access what, …`.
-pub(crate) fn parse_dependencies_one(
-    builder: &Builder,
-    cursor: &mut Cursor,
+pub(crate) fn parse_version_1_dependencies(
+    builder: &ScenarioBuilder,
+    cursor: &mut TokenCursor,
     operands: &mut Vec<Operand>,
 ) -> Result<(u64, u64, Vec<Dependency>)> {
     let src_stages = parse_stages(cursor)?;
@@ -107,7 +107,7 @@ pub(crate) fn parse_dependencies_one(
         let src_access = parse_accesses(cursor, src_stages)?;
         cursor.expect("=>")?;
         let dst_access = parse_accesses(cursor, dst_stages)?;
-        let what = parse_what(builder, cursor, operands)?;
+        let what = parse_target(builder, cursor, operands)?;
         all.push(Dependency { scope: SyncScope { src_stages, src_access, dst_stages, dst_access }, target: what });
         if !cursor.take(",") {
             return Ok((src_stages, dst_stages, all));
@@ -115,11 +115,11 @@ pub(crate) fn parse_dependencies_one(
     }
 }
 
-fn parse_what(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<DependencyTarget> {
-    let mut operand = |cursor: &mut Cursor| {
+fn parse_target(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<DependencyTarget> {
+    let mut operand = |cursor: &mut TokenCursor| {
         let column = cursor.column();
-        let (resource, region) = region::parse(builder, cursor)?;
-        operands.push(Operand { resource, region: region.clone(), column, usage: Usage::Any });
+        let (resource, region) = region::parse_region(builder, cursor)?;
+        operands.push(Operand { resource, region: region.clone(), column, usage: OperandUsage::Any });
         Ok((resource, region))
     };
     if cursor.take("layout") {
@@ -142,7 +142,7 @@ fn parse_what(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand
     Ok(DependencyTarget::Global)
 }
 
-fn family(cursor: &mut Cursor) -> Result<u32> {
+fn family(cursor: &mut TokenCursor) -> Result<u32> {
     if !cursor.next_is_word() {
         return cursor.number32("a queue family");
     }
@@ -156,7 +156,7 @@ fn is_stage(token: Token) -> bool {
 }
 
 /// One stage word; `none` is no stage.
-pub(crate) fn stage(cursor: &mut Cursor) -> Result<u64> {
+pub(crate) fn stage(cursor: &mut TokenCursor) -> Result<u64> {
     if let Some(bits) = take_bits(cursor)? {
         return Ok(bits);
     }
@@ -167,7 +167,7 @@ pub(crate) fn stage(cursor: &mut Cursor) -> Result<u64> {
     stage_of(token.text).ok_or_else(|| cursor.unknown(token, "stage", all_words(stages())))
 }
 
-pub(crate) fn access(cursor: &mut Cursor, at: u64) -> Result<u64> {
+pub(crate) fn access(cursor: &mut TokenCursor, at: u64) -> Result<u64> {
     if let Some(bits) = take_bits(cursor)? {
         return Ok(bits);
     }
@@ -177,15 +177,15 @@ pub(crate) fn access(cursor: &mut Cursor, at: u64) -> Result<u64> {
     }
     if token.text == "read" || token.text == "write" {
         let message = || format!("`{}` can mean several accesses at these stages: name one", token.text);
-        return short_access(at, token.text == "write").ok_or_else(|| cursor.error_at(token.column, message()));
+        return implied_access(at, token.text == "write").ok_or_else(|| cursor.error_at(token.column, message()));
     }
     access_of(token.text).ok_or_else(|| cursor.unknown(token, "access", all_words(accesses())))
 }
 
 /// Bits that have no word are hexadecimal.
-fn take_bits(cursor: &mut Cursor) -> Result<Option<u64>> {
+fn take_bits(cursor: &mut TokenCursor) -> Result<Option<u64>> {
     match cursor.peek() {
-        Some(token) if token.kind == Kind::Number => {
+        Some(token) if token.kind == TokenKind::Number => {
             cursor.raw_number("bits")?;
             match parse_number(token.text) {
                 Some(bits) if token.text.starts_with("0x") => Ok(Some(bits)),

@@ -4,13 +4,13 @@ use lavascope_sync_ir::{UndefinedContents, Hazard, ProgramLocation, Region, Reso
 
 use crate::builder::Statement;
 use crate::error::ScenarioError;
-use crate::judge::{One, normalize, operand, site_of};
-use crate::region::{Bytes, text as region_text};
-use crate::{Scenario, Site, misuse, parse};
+use crate::judge::{ScenarioFinding, normalize, operand, site_of};
+use crate::region::{ByteRangeText, region_text as region_text};
+use crate::{Scenario, StatementId, misuse, parse};
 
 /// A program that makes sense, with its text. Nothing is expected of it: header, annotations and all other comments
 /// may be there or not.
-pub struct Source<'a> {
+pub struct ScenarioSource<'a> {
     pub scenario: Scenario,
     lines: Vec<&'a str>,
     statements: Vec<Statement>,
@@ -18,49 +18,49 @@ pub struct Source<'a> {
 
 /// A place in a text; lines and columns count from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot<'a> {
+pub struct TextLocation<'a> {
     pub line: u32,
     pub column: u32,
     /// The statement, without its label.
     pub statement: &'a str,
 }
 
-impl<'a> Source<'a> {
-    pub fn new(text: &'a str) -> Result<Source<'a>, ScenarioError> {
-        let (scenario, statements) = parse::program(text)?;
-        let source = Source { scenario, lines: text.lines().collect(), statements };
+impl<'a> ScenarioSource<'a> {
+    pub fn new(text: &'a str) -> Result<ScenarioSource<'a>, ScenarioError> {
+        let (scenario, statements) = parse::parse_program(text)?;
+        let source = ScenarioSource { scenario, lines: text.lines().collect(), statements };
         misuse::check(&source)?;
         Ok(source)
     }
 
     /// Where something is written that was executed.
-    pub fn site(&self, place: &ProgramLocation) -> Option<Site> {
+    pub fn statement_at(&self, place: &ProgramLocation) -> Option<StatementId> {
         site_of(&self.scenario.program, place, &Some)
     }
 
     /// None for a submission that nobody wrote.
-    pub fn spot(&self, site: Site) -> Option<Spot<'a>> {
-        let statement = self.statements.iter().find(|it| it.site == site)?;
-        Some(self.spot_of(statement, statement.column))
+    pub fn location(&self, site: StatementId) -> Option<TextLocation<'a>> {
+        let statement = self.statements.iter().find(|it| it.id == site)?;
+        Some(self.location_of(statement, statement.column))
     }
 
     /// The operand through which the access was made, or the statement.
-    pub fn operand(&self, found: &Hazard) -> Option<Spot<'a>> {
-        self.operand_of(&One::of_hazard(found))
+    pub fn operand(&self, found: &Hazard) -> Option<TextLocation<'a>> {
+        self.operand_of(&ScenarioFinding::of_hazard(found))
     }
 
     /// The same of a fault.
-    pub fn operand_of_fault(&self, fault: &UndefinedContents) -> Option<Spot<'a>> {
-        self.operand_of(&One::of_fault(fault))
+    pub fn operand_of_fault(&self, fault: &UndefinedContents) -> Option<TextLocation<'a>> {
+        self.operand_of(&ScenarioFinding::of_fault(fault))
     }
 
-    fn operand_of(&self, found: &One) -> Option<Spot<'a>> {
-        let site = self.site(&found.at)?;
-        let statement = self.statements.iter().find(|it| it.site == site)?;
+    fn operand_of(&self, found: &ScenarioFinding) -> Option<TextLocation<'a>> {
+        let site = self.statement_at(&found.at)?;
+        let statement = self.statements.iter().find(|it| it.id == site)?;
         let resource = self.scenario.program.resources.get(found.resource.0 as usize)?;
         let operand = operand(statement, resource, found, &found.region);
         let operand = operand.and_then(|it| statement.operands.get(it as usize));
-        Some(self.spot_of(statement, operand.map_or(statement.column, |it| it.column)))
+        Some(self.location_of(statement, operand.map_or(statement.column, |it| it.column)))
     }
 
     /// A part of a resource in the words of the text.
@@ -69,14 +69,14 @@ impl<'a> Source<'a> {
         let (Some(name), Some(own)) = (self.scenario.names.resources.get(at), program.resources.get(at)) else {
             return format!("resource {at}");
         };
-        region_text(name, own, &normalize(program, resource.0, region), Bytes::Always)
+        region_text(name, own, &normalize(program, resource.0, region), ByteRangeText::Always)
     }
 
-    fn spot_of(&self, statement: &Statement, column: u32) -> Spot<'a> {
+    fn location_of(&self, statement: &Statement, column: u32) -> TextLocation<'a> {
         let line: &'a str = self.lines.get(statement.line as usize - 1).copied().unwrap_or_default();
         let rest = line.get(statement.column as usize - 1..).unwrap_or_default();
         // Several may stand on a line, in braces.
         let end = rest.find([';', '}']).unwrap_or(rest.len());
-        Spot { line: statement.line, column, statement: rest[..end].trim_end() }
+        TextLocation { line: statement.line, column, statement: rest[..end].trim_end() }
     }
 }

@@ -4,20 +4,20 @@ use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{SubmitBatch, Certainty, FenceId, SemaphorePoint, QueueId, Region, ResourceId, SemaphoreId, SemaphoreSignal};
 use lavascope_sync_ir::{SparseBind, SparsePart, HostStep, SemaphoreWait};
 
-use crate::builder::{Builder, Named, Operand, Usage};
+use crate::builder::{ScenarioBuilder, NamedObject, Operand, OperandUsage};
 use crate::error::Result;
-use crate::lex::Cursor;
+use crate::lex::TokenCursor;
 use crate::region;
 use crate::scope::parse_stages;
 
 const STEPS: [&str; 7] = ["host", "device", "wait", "reset", "acquire", "destroy", "thread"];
 
 /// A step, and its operands where they stand.
-pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(HostStep, Vec<Operand>)> {
+pub(crate) fn parse_step(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<(HostStep, Vec<Operand>)> {
     let mut operands = Vec::new();
     let token = cursor.peek().filter(|_| cursor.next_is_word());
     let token = token.ok_or_else(|| cursor.unexpected("a declaration or a step"))?;
-    let step = if let Some(Named::Queue(_)) = builder.named(token.text) {
+    let step = if let Some(NamedObject::Queue(_)) = builder.named(token.text) {
         on_queue(builder, cursor, &mut operands)?
     } else {
         cursor.word("a step")?;
@@ -44,7 +44,7 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(HostStep,
     Ok((step, operands))
 }
 
-fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
+fn on_queue(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
     let queue = builder.queue(cursor)?;
     let token = cursor.word("`submit`, `present`, `bind` or `idle`")?;
     match token.text {
@@ -77,7 +77,7 @@ fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>)
 }
 
 /// `bind a[0..64] to m+0, tex[0..4, 0..4] to m+64 size=64, opaque tex[0..64] to nothing wait s signal t=1 fence f`.
-fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<HostStep> {
+fn bind(builder: &ScenarioBuilder, cursor: &mut TokenCursor, queue: QueueId) -> Result<HostStep> {
     let mut binds = vec![sparse_bind(builder, cursor)?];
     while cursor.take(",") {
         binds.push(sparse_bind(builder, cursor)?);
@@ -88,7 +88,7 @@ fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<HostSt
     Ok(HostStep::BindSparse { queue, waits, binds, signals, fence })
 }
 
-fn points(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Vec<SemaphorePoint>> {
+fn points(builder: &ScenarioBuilder, cursor: &mut TokenCursor, sign: &str) -> Result<Vec<SemaphorePoint>> {
     let mut all = vec![point(builder, cursor, sign)?];
     while cursor.take(",") {
         all.push(point(builder, cursor, sign)?);
@@ -96,7 +96,7 @@ fn points(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Vec<Sema
     Ok(all)
 }
 
-fn sparse_bind(builder: &Builder, cursor: &mut Cursor) -> Result<SparseBind> {
+fn sparse_bind(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<SparseBind> {
     let is_opaque = cursor.take("opaque");
     let column = cursor.column();
     let (resource, part, mut size) = if is_opaque {
@@ -104,7 +104,7 @@ fn sparse_bind(builder: &Builder, cursor: &mut Cursor) -> Result<SparseBind> {
         let bytes = region::parse_bytes(cursor)?;
         (resource, SparsePart::Bytes(bytes.start), bytes.end - bytes.start)
     } else {
-        match region::parse(builder, cursor)? {
+        match region::parse_region(builder, cursor)? {
             (resource, Region::Buffer(bytes)) => (resource, SparsePart::Bytes(bytes.start), bytes.end - bytes.start),
             (resource, Region::Image(part)) => (resource, SparsePart::Texels(part), 0),
         }
@@ -132,7 +132,7 @@ fn sparse_bind(builder: &Builder, cursor: &mut Cursor) -> Result<SparseBind> {
     Ok(SparseBind { resource, part, size, memory: Some((memory, offset)) })
 }
 
-fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<SubmitBatch> {
+fn batch(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<SubmitBatch> {
     let mut made = SubmitBatch::default();
     let ends = |it: &str| matches!(it, "wait" | "signal" | "then" | "fence");
     while cursor.next_is_word() && !cursor.peek().is_some_and(|it| ends(it.text)) {
@@ -160,12 +160,12 @@ fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<SubmitBatch> {
 }
 
 /// `at STAGES`, or everything.
-fn stages(cursor: &mut Cursor) -> Result<u64> {
+fn stages(cursor: &mut TokenCursor) -> Result<u64> {
     if cursor.take("at") { parse_stages(cursor) } else { Ok(PipelineStageFlags2::ALL_COMMANDS.0) }
 }
 
 /// A binary semaphore, or a timeline and its value behind `sign`.
-fn point(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<SemaphorePoint> {
+fn point(builder: &ScenarioBuilder, cursor: &mut TokenCursor, sign: &str) -> Result<SemaphorePoint> {
     let column = cursor.column();
     let semaphore = builder.semaphore(cursor)?;
     if cursor.take(sign) {
@@ -180,14 +180,14 @@ fn point(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Semaphore
     Ok(SemaphorePoint { semaphore, value: None })
 }
 
-fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
+fn host(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
     let token = cursor.word("what the host does")?;
     match token.text {
         "reads" | "writes" => {
             let is_write = token.text == "writes";
             let column = cursor.column();
-            let (resource, region) = region::parse(builder, cursor)?;
-            let usage = if is_write { Usage::Write } else { Usage::Read };
+            let (resource, region) = region::parse_region(builder, cursor)?;
+            let usage = if is_write { OperandUsage::Write } else { OperandUsage::Read };
             operands.push(Operand { resource, region: region.clone(), column, usage });
             Ok(HostStep::HostAccess { resource, region, is_write, certainty: Certainty::Certain })
         }
@@ -208,25 +208,25 @@ fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> 
     }
 }
 
-fn acquire(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
+fn acquire(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<HostStep> {
     let image = image(builder, cursor, operands)?;
     let semaphore = if cursor.take("signal") { Some(binary(builder, cursor)?) } else { None };
     let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
     Ok(HostStep::Acquire { image, semaphore, fence })
 }
 
-fn image(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<ResourceId> {
+fn image(builder: &ScenarioBuilder, cursor: &mut TokenCursor, operands: &mut Vec<Operand>) -> Result<ResourceId> {
     let column = cursor.column();
     let image = builder.resource(cursor)?;
     let region = region::whole(&builder.program.resources[image.0 as usize]);
     if !matches!(region, Region::Image(_)) {
         return Err(cursor.error_at(column, "an image is wanted here, not a buffer".to_owned()));
     }
-    operands.push(Operand { resource: image, region, column, usage: Usage::Any });
+    operands.push(Operand { resource: image, region, column, usage: OperandUsage::Any });
     Ok(image)
 }
 
-fn binary(builder: &Builder, cursor: &mut Cursor) -> Result<SemaphoreId> {
+fn binary(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<SemaphoreId> {
     let column = cursor.column();
     let semaphore = builder.semaphore(cursor)?;
     if builder.is_timeline(semaphore) {
@@ -235,7 +235,7 @@ fn binary(builder: &Builder, cursor: &mut Cursor) -> Result<SemaphoreId> {
     Ok(semaphore)
 }
 
-fn semaphores(builder: &Builder, cursor: &mut Cursor) -> Result<Vec<SemaphoreId>> {
+fn semaphores(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<Vec<SemaphoreId>> {
     let mut all = vec![binary(builder, cursor)?];
     while cursor.next_is_word() {
         all.push(binary(builder, cursor)?);
@@ -243,7 +243,7 @@ fn semaphores(builder: &Builder, cursor: &mut Cursor) -> Result<Vec<SemaphoreId>
     Ok(all)
 }
 
-fn fences(builder: &Builder, cursor: &mut Cursor) -> Result<Vec<FenceId>> {
+fn fences(builder: &ScenarioBuilder, cursor: &mut TokenCursor) -> Result<Vec<FenceId>> {
     let mut all = vec![builder.fence(cursor)?];
     while cursor.next_is_word() {
         all.push(builder.fence(cursor)?);

@@ -7,7 +7,7 @@ use lavascope_sync_ir::{Subpass, WaitEvents, DependencyTarget};
 use crate::builder::Statement;
 use crate::declare::layout_of_kind;
 use crate::error::{Result, ScenarioError};
-use crate::{Scenario, Site, Vary};
+use crate::{Scenario, StatementId, VariationKind};
 
 /// A program that means the same as a scenario's.
 #[derive(Clone, Debug)]
@@ -26,19 +26,19 @@ pub fn variations(scenario: &Scenario) -> Vec<Variation> {
         let same_steps = || (0..scenario.program.steps.len() as u32).collect();
         let by_command = |name: &str, change: &dyn Fn(&mut Program, &Command) -> Option<Command>| Variation {
             name: name.to_owned(),
-            program: each(&scenario.program, change).program,
+            program: rewrite_commands(&scenario.program, change).program,
             steps: same_steps(),
         };
         match vary {
-            Vary::BarrierApi => {
-                all.push(by_command("barrier-api = v1", &|program, it| to_one(program, it)));
-                all.push(by_command("barrier-api = v2", &|program, it| to_two(program, it)));
+            VariationKind::BarrierApi => {
+                all.push(by_command("barrier-api = v1", &|program, it| to_version_1(program, it)));
+                all.push(by_command("barrier-api = v2", &|program, it| to_version_2(program, it)));
             }
-            Vary::Submit => {
-                all.push(one_submit(&scenario.program));
-                all.push(many_submits(&scenario.program));
+            VariationKind::Submit => {
+                all.push(merge_submits(&scenario.program));
+                all.push(split_submits(&scenario.program));
             }
-            Vary::Rendering => {
+            VariationKind::Rendering => {
                 all.push(by_command("rendering = pass", &to_pass));
                 all.push(by_command("rendering = dynamic", &|program, it| to_dynamic(program, it)));
             }
@@ -50,20 +50,20 @@ pub fn variations(scenario: &Scenario) -> Vec<Variation> {
 /// Whether everything can be said in all ways that the header asks for.
 pub(crate) fn check(scenario: &Scenario, statements: &[Statement], line: u32) -> Result<()> {
     for vary in &scenario.header.vary {
-        let (first, second, why): (Change, Change, &str) = match vary {
-            Vary::BarrierApi => {
-                (&|p, it| to_one(p, it), &|p, it| to_two(p, it), "only one dependency, and one event each, can vary")
+        let (first, second, why): (CommandRewrite, CommandRewrite, &str) = match vary {
+            VariationKind::BarrierApi => {
+                (&|p, it| to_version_1(p, it), &|p, it| to_version_2(p, it), "only one dependency, and one event each, can vary")
             }
-            Vary::Rendering => (
+            VariationKind::Rendering => (
                 &to_pass,
                 &|p, it| to_dynamic(p, it),
                 "only one subpass without transitions, resolves and dependencies can vary",
             ),
-            Vary::Submit => continue,
+            VariationKind::Submit => continue,
         };
-        let failed = each(&scenario.program, first).failed.or(each(&scenario.program, second).failed);
+        let failed = rewrite_commands(&scenario.program, first).failed.or(rewrite_commands(&scenario.program, second).failed);
         if let Some(failed) = failed {
-            let place = statements.iter().find(|it| it.site == failed);
+            let place = statements.iter().find(|it| it.id == failed);
             let (line, column) = place.map_or((line, 1), |it| (it.line, it.column));
             return Err(ScenarioError { line, column, message: format!("`vary: {}`: {why}", vary.text()) });
         }
@@ -71,16 +71,16 @@ pub(crate) fn check(scenario: &Scenario, statements: &[Statement], line: u32) ->
     Ok(())
 }
 
-type Change<'a> = &'a dyn Fn(&mut Program, &Command) -> Option<Command>;
+type CommandRewrite<'a> = &'a dyn Fn(&mut Program, &Command) -> Option<Command>;
 
-struct Changed {
+struct RewrittenProgram {
     program: Program,
     /// The first command that could not be changed.
-    failed: Option<Site>,
+    failed: Option<StatementId>,
 }
 
 /// A program with each command changed; those that cannot be are as they were.
-fn each(program: &Program, change: Change) -> Changed {
+fn rewrite_commands(program: &Program, change: CommandRewrite) -> RewrittenProgram {
     let mut made = program.clone();
     let mut failed = None;
     for (buffer, it) in program.command_buffers.iter().enumerate() {
@@ -88,21 +88,21 @@ fn each(program: &Program, change: Change) -> Changed {
             match change(&mut made, command) {
                 Some(command) => made.command_buffers[buffer].commands[index] = command,
                 None => {
-                    let site = Site::Command { command_buffer: buffer as u32, index: index as u32 };
+                    let site = StatementId::Command { command_buffer: buffer as u32, index: index as u32 };
                     failed = failed.or(Some(site));
                 }
             }
         }
     }
-    Changed { program: made, failed }
+    RewrittenProgram { program: made, failed }
 }
 
-fn to_one(program: &Program, command: &Command) -> Option<Command> {
+fn to_version_1(program: &Program, command: &Command) -> Option<Command> {
     Some(match command {
         Command::Barrier(Barrier::Sync2 { dependencies }) => {
             let [one] = &dependencies[..] else { return None };
             let SyncScope { src_stages, dst_stages, .. } = one.scope;
-            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: short(one) })
+            Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: version_1_dependencies(one) })
         }
         Command::Barrier(Barrier::Sync1 { dependencies, .. }) if dependencies.len() > 1 => return None,
         Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
@@ -110,27 +110,27 @@ fn to_one(program: &Program, command: &Command) -> Option<Command> {
             Command::SetEvent(SetEvent::Sync1 { event: *event, stages: one.scope.src_stages })
         }
         Command::SetEvent(SetEvent::Sync1 { event, .. }) => {
-            waited_with(program, *event)?;
+            dependency_of_waits(program, *event)?;
             command.clone()
         }
         Command::WaitEvents(_) => {
             let (event, one) = single_wait(command)?;
             let SyncScope { src_stages, dst_stages, .. } = one.scope;
-            let dependencies = short(&one);
+            let dependencies = version_1_dependencies(&one);
             Command::WaitEvents(WaitEvents::Sync1 { events: vec![event], src_stages, dst_stages, dependencies })
         }
         other => other.clone(),
     })
 }
 
-fn to_two(program: &Program, command: &Command) -> Option<Command> {
+fn to_version_2(program: &Program, command: &Command) -> Option<Command> {
     Some(match command {
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
-            let one = long(*src_stages, *dst_stages, dependencies)?;
+            let one = version_2_dependency(*src_stages, *dst_stages, dependencies)?;
             Command::Barrier(Barrier::Sync2 { dependencies: vec![one] })
         }
         Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
-            let one = waited_with(program, *event).filter(|it| it.scope.src_stages == *stages)?;
+            let one = dependency_of_waits(program, *event).filter(|it| it.scope.src_stages == *stages)?;
             Command::SetEvent(SetEvent::Sync2 { event: *event, dependencies: vec![one] })
         }
         Command::WaitEvents(_) => {
@@ -142,12 +142,12 @@ fn to_two(program: &Program, command: &Command) -> Option<Command> {
 }
 
 /// A dependency without accesses on everything is none in version 1.
-fn short(one: &Dependency) -> Vec<Dependency> {
+fn version_1_dependencies(one: &Dependency) -> Vec<Dependency> {
     let is_execution = one.target == DependencyTarget::Global && one.scope.src_access == 0 && one.scope.dst_access == 0;
     if is_execution { Vec::new() } else { vec![one.clone()] }
 }
 
-fn long(src_stages: u64, dst_stages: u64, dependencies: &[Dependency]) -> Option<Dependency> {
+fn version_2_dependency(src_stages: u64, dst_stages: u64, dependencies: &[Dependency]) -> Option<Dependency> {
     let scope = SyncScope { src_stages, dst_stages, ..SyncScope::default() };
     match dependencies {
         [] => Some(Dependency { scope, target: DependencyTarget::Global }),
@@ -160,7 +160,7 @@ fn single_wait(command: &Command) -> Option<(EventId, Dependency)> {
     match command {
         Command::WaitEvents(WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies }) => {
             let [event] = events[..] else { return None };
-            Some((event, long(*src_stages, *dst_stages, dependencies)?))
+            Some((event, version_2_dependency(*src_stages, *dst_stages, dependencies)?))
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             let [(event, dependencies)] = &events[..] else { return None };
@@ -172,7 +172,7 @@ fn single_wait(command: &Command) -> Option<(EventId, Dependency)> {
 }
 
 /// The one dependency that all waits for an event have.
-fn waited_with(program: &Program, event: EventId) -> Option<Dependency> {
+fn dependency_of_waits(program: &Program, event: EventId) -> Option<Dependency> {
     let commands = program.command_buffers.iter().flat_map(|it| &it.commands);
     let mut waits = commands.filter_map(single_wait).filter(|it| it.0 == event).map(|it| it.1);
     let first = waits.next()?;
@@ -180,7 +180,7 @@ fn waited_with(program: &Program, event: EventId) -> Option<Dependency> {
 }
 
 /// Neighboring submits to a queue as one.
-fn one_submit(program: &Program) -> Variation {
+fn merge_submits(program: &Program) -> Variation {
     let mut made = program.clone();
     made.steps.clear();
     let mut steps: Vec<u32> = Vec::new();
@@ -202,7 +202,7 @@ fn one_submit(program: &Program) -> Variation {
 }
 
 /// Each command buffer by itself: waits with the first, signals and fence with the last.
-fn many_submits(program: &Program) -> Variation {
+fn split_submits(program: &Program) -> Variation {
     let mut made = program.clone();
     made.steps.clear();
     let mut steps: Vec<u32> = Vec::new();

@@ -9,11 +9,11 @@ use lavascope_abi::{SYNC_ACCESSES, SYNC_STAGES};
 
 /// A word and the bits it stands for.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct FlagWord {
     /// What the printer writes.
     pub(crate) word: String,
     /// The name as the registry has it, and other short ones.
-    pub(crate) others: Vec<String>,
+    pub(crate) synonyms: Vec<String>,
     pub(crate) bits: u64,
 }
 
@@ -56,12 +56,12 @@ const ACCESS_SYNONYMS: [(&str, &str); 10] = [
     ("indirect_command_read", "indirect_read"),
 ];
 
-static STAGES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static STAGES: LazyLock<Vec<FlagWord>> = LazyLock::new(|| {
     let names = SYNC_STAGES.iter().map(|it| (it.name, it.stage));
     entries(names, "VK_PIPELINE_STAGE_2_", &STAGE_SYNONYMS)
 });
 
-static ACCESSES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static ACCESSES: LazyLock<Vec<FlagWord>> = LazyLock::new(|| {
     let names = SYNC_ACCESSES.iter().map(|it| (it.name, it.access));
     entries(names, "VK_ACCESS_2_", &ACCESS_SYNONYMS)
 });
@@ -88,11 +88,11 @@ pub(crate) const QUEUE_WORDS: [(&str, u32); 9] = [
 ];
 
 /// The stages, `none` left out.
-pub(crate) fn stages() -> &'static [Entry] {
+pub(crate) fn stages() -> &'static [FlagWord] {
     &STAGES
 }
 
-pub(crate) fn accesses() -> &'static [Entry] {
+pub(crate) fn accesses() -> &'static [FlagWord] {
     &ACCESSES
 }
 
@@ -104,8 +104,8 @@ pub(crate) fn access_of(word: &str) -> Option<u64> {
     find(&ACCESSES, word)
 }
 
-pub(crate) fn all_words(entries: &[Entry]) -> impl Iterator<Item = &str> + Clone {
-    entries.iter().flat_map(|it| std::iter::once(&it.word).chain(&it.others)).map(String::as_str)
+pub(crate) fn all_words(entries: &[FlagWord]) -> impl Iterator<Item = &str> + Clone {
+    entries.iter().flat_map(|it| std::iter::once(&it.word).chain(&it.synonyms)).map(String::as_str)
 }
 
 pub(crate) fn layout_of(word: &str) -> Option<i32> {
@@ -137,7 +137,7 @@ pub(crate) fn format_desc(format: Format) -> Option<&'static FormatDesc> {
 }
 
 /// The one access that `read` or `write` can mean at a stage; none where there are several.
-pub(crate) fn short_access(stage: u64, is_write: bool) -> Option<u64> {
+pub(crate) fn implied_access(stage: u64, is_write: bool) -> Option<u64> {
     const GROUPS: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
     // Reading without coherence is an option of blending, and tiles are one vendor's: neither is meant by `read`.
     const RARE: u64 = AccessFlags2::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0
@@ -167,7 +167,7 @@ pub(crate) fn graphics_stages() -> u64 {
 }
 
 /// The known name that is nearest to an unknown one, if any is near.
-pub(crate) fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest_word<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     lavascope_collections::nearest(wanted, names, 1).pop()
 }
 
@@ -175,25 +175,25 @@ fn is_write_name(name: &str) -> bool {
     name.contains("_WRITE_BIT")
 }
 
-fn find(entries: &[Entry], word: &str) -> Option<u64> {
-    entries.iter().find(|it| it.word == word || it.others.iter().any(|other| other == word)).map(|it| it.bits)
+fn find(entries: &[FlagWord], word: &str) -> Option<u64> {
+    entries.iter().find(|it| it.word == word || it.synonyms.iter().any(|other| other == word)).map(|it| it.bits)
 }
 
-fn entries<'a>(names: impl Iterator<Item = (&'a str, u64)>, prefix: &str, synonyms: &[(&str, &str)]) -> Vec<Entry> {
+fn entries<'a>(names: impl Iterator<Item = (&'a str, u64)>, prefix: &str, synonyms: &[(&str, &str)]) -> Vec<FlagWord> {
     let mut all = Vec::new();
     for (name, bits) in names.filter(|it| it.1 != 0) {
-        let long = plain(name.trim_start_matches(prefix));
+        let long = registry_word(name.trim_start_matches(prefix));
         let short = synonyms.iter().find(|it| it.0 == long).map(|it| it.1.to_owned());
         all.push(match short {
-            Some(short) => Entry { word: short, others: vec![long], bits },
-            None => Entry { word: long, others: Vec::new(), bits },
+            Some(short) => FlagWord { word: short, synonyms: vec![long], bits },
+            None => FlagWord { word: long, synonyms: Vec::new(), bits },
         });
     }
     all
 }
 
 /// Lower case, without `_BIT` and what vendors add.
-fn plain(name: &str) -> String {
+fn registry_word(name: &str) -> String {
     let base = match name.find("_BIT") {
         Some(at) if name[at..].len() == 4 || name[at..].starts_with("_BIT_") => &name[..at],
         _ => name,
@@ -239,17 +239,17 @@ mod tests {
     #[test]
     fn read_and_write_stand_for_the_only_one() {
         let copy = PipelineStageFlags2::COPY.0;
-        assert_eq!(short_access(copy, true), Some(AccessFlags2::TRANSFER_WRITE.0));
-        assert_eq!(short_access(copy, false), Some(AccessFlags2::TRANSFER_READ.0));
+        assert_eq!(implied_access(copy, true), Some(AccessFlags2::TRANSFER_WRITE.0));
+        assert_eq!(implied_access(copy, false), Some(AccessFlags2::TRANSFER_READ.0));
         let color = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
-        assert_eq!(short_access(color, false), Some(AccessFlags2::COLOR_ATTACHMENT_READ.0));
-        assert_eq!(short_access(PipelineStageFlags2::COMPUTE_SHADER.0, false), None);
-        assert_eq!(short_access(PipelineStageFlags2::ALL_COMMANDS.0, true), None);
+        assert_eq!(implied_access(color, false), Some(AccessFlags2::COLOR_ATTACHMENT_READ.0));
+        assert_eq!(implied_access(PipelineStageFlags2::COMPUTE_SHADER.0, false), None);
+        assert_eq!(implied_access(PipelineStageFlags2::ALL_COMMANDS.0, true), None);
     }
 
     #[test]
     fn the_nearest_word_is_found() {
-        assert_eq!(near("fragmant", all_words(&STAGES)), Some("fragment"));
-        assert_eq!(near("zzzzzzz", all_words(&STAGES)), None);
+        assert_eq!(nearest_word("fragmant", all_words(&STAGES)), Some("fragment"));
+        assert_eq!(nearest_word("zzzzzzz", all_words(&STAGES)), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lavascope_scenario::{Scenario, interleavings, parse, print, run, variations};
+use lavascope_scenario::{Scenario, interleavings, parse, print, run_files, variations};
 use lavascope_sync_ir::{Barrier, Command, Program, WaitEvents};
 
 /// Names and texts of all files, sorted.
@@ -92,7 +92,7 @@ fn a_bare_program_is_printed_and_read_back() {
 #[test]
 fn who_finds_nothing_fails_exactly_where_something_is_expected() {
     let files = corpus();
-    let outcomes = run(&files, |_| Vec::new());
+    let outcomes = run_files(&files, |_| Vec::new());
     assert_eq!(outcomes.len(), files.len());
     for (outcome, (name, text)) in outcomes.iter().zip(&files) {
         assert_eq!(&outcome.name, name);

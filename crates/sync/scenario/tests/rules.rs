@@ -1,6 +1,6 @@
 //! The rules that keep scenarios honest, each with what breaks it.
 
-use lavascope_scenario::{Failure, Source, annotate, interleavings, judge, parse, print, run, variations};
+use lavascope_scenario::{ScenarioFailure, ScenarioSource, annotate, interleavings, compare_hazards, parse, print, run_files, variations};
 use lavascope_sync_ir::{CommandLocation, Hazard, HazardKind, ProgramLocation, Region, ResourceId};
 
 const WAR: &str = "\
@@ -31,30 +31,30 @@ fn error(text: &str) -> String {
 #[test]
 fn the_found_set_must_be_exact() {
     let scenario = parse(WAR).unwrap();
-    judge(&scenario, &[war(0..256)]).unwrap();
+    compare_hazards(&scenario, &[war(0..256)]).unwrap();
     // What a check reports in pieces is one hazard.
-    judge(&scenario, &[war(128..256), war(0..128)]).unwrap();
+    compare_hazards(&scenario, &[war(128..256), war(0..128)]).unwrap();
 
-    let missing = judge(&scenario, &[]).unwrap_err();
+    let missing = compare_hazards(&scenario, &[]).unwrap_err();
     assert!(missing.faults[0].contains("expected and not found: WAR a[0..256] after load"), "{missing}");
     assert!(missing.actual.contains("# expect: clean"), "{missing}");
-    let smaller = judge(&scenario, &[war(0..128)]).unwrap_err();
+    let smaller = compare_hazards(&scenario, &[war(0..128)]).unwrap_err();
     assert_eq!(smaller.faults.len(), 2, "{smaller}");
     let extra = Hazard { kind: HazardKind::ReadAfterWrite, resource: ResourceId(2), ..war(0..256) };
-    let extra = judge(&scenario, &[war(0..256), extra]).unwrap_err();
+    let extra = compare_hazards(&scenario, &[war(0..256), extra]).unwrap_err();
     assert!(extra.faults[0].contains("found and not expected: RAW c[0..256]"), "{extra}");
     let kind = Hazard { kind: HazardKind::WriteAfterWrite, ..war(0..256) };
-    assert!(judge(&scenario, &[kind]).is_err());
+    assert!(compare_hazards(&scenario, &[kind]).is_err());
     let prior = Hazard { prior: at(1), ..war(0..256) };
-    assert!(judge(&scenario, &[prior]).is_err());
+    assert!(compare_hazards(&scenario, &[prior]).is_err());
     let nowhere = Hazard { at: at(9), ..war(0..256) };
-    assert!(judge(&scenario, &[war(0..256), nowhere]).is_err());
+    assert!(compare_hazards(&scenario, &[war(0..256), nowhere]).is_err());
 }
 
 #[test]
 fn what_happened_is_printed_as_a_scenario() {
     let scenario = parse(WAR).unwrap();
-    let actual = judge(&scenario, &[war(64..128)]).unwrap_err().actual;
+    let actual = compare_hazards(&scenario, &[war(64..128)]).unwrap_err().actual;
     assert_eq!(actual, WAR.replace("a[0..256] after", "a[64..128] after"));
     let unlabeled = parse(&WAR.replace("load:  ", "       ").replace("after load", "after store")).unwrap();
     let annotated = print(&annotate(&unlabeled, &vec![war(0..256)].into()));
@@ -123,8 +123,8 @@ fn prose_and_anchor_are_required() {
 fn known_gaps_are_asserted() {
     let gap = parse(&WAR.replace("         #         ^", "         #?        ^")).unwrap();
     assert!(gap.expectations[0].is_known_gap);
-    judge(&gap, &[]).unwrap();
-    let closed = judge(&gap, &[war(0..256)]).unwrap_err();
+    compare_hazards(&gap, &[]).unwrap();
+    let closed = compare_hazards(&gap, &[war(0..256)]).unwrap_err();
     assert!(closed.faults[0].contains("remove the `?`"), "{closed}");
     assert!(print(&gap).contains("#?        ^ WAR"));
 }
@@ -146,12 +146,12 @@ fn each_file_has_its_own_result() {
         ("bad".to_owned(), "x".to_owned()),
         ("loose".to_owned(), WAR.replace("  load:  ", "  load: ")),
     ];
-    let outcomes = run(&files, |_| vec![war(0..256)]);
+    let outcomes = run_files(&files, |_| vec![war(0..256)]);
     let names: Vec<&str> = outcomes.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["good", "bad", "loose"]);
     assert!(outcomes[0].result.is_ok());
-    assert!(matches!(outcomes[1].result, Err(Failure::Text(_))));
-    assert!(matches!(&outcomes[2].result, Err(Failure::NotCanonical(text)) if text == WAR));
+    assert!(matches!(outcomes[1].result, Err(ScenarioFailure::Text(_))));
+    assert!(matches!(&outcomes[2].result, Err(ScenarioFailure::NotCanonical(text)) if text == WAR));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn places_of_variations_lead_back_to_the_text() {
     assert_eq!(names, ["submit = one", "submit = many"]);
     // In the variation with one submit the second execution is in its second batch.
     let files = [("twice".to_owned(), text)];
-    let outcomes = run(&files, |program| {
+    let outcomes = run_files(&files, |program| {
         let (step, batch) = if program.steps.len() == 1 { (0, 1) } else { (1, 0) };
         let at = |index| ProgramLocation::Command(CommandLocation { step, batch, primary: 0, path: vec![index] });
         vec![Hazard { at: at(1), prior: at(0), ..war(0..256) }]
@@ -222,7 +222,7 @@ fn what_cannot_vary_is_refused() {
 }
 
 fn misuse(text: &str) -> String {
-    Source::new(text).map(|_| ()).expect_err(text).to_string()
+    ScenarioSource::new(text).map(|_| ()).expect_err(text).to_string()
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn programs_without_sense_are_refused_with_their_place() {
         assert!(misuse(text).starts_with(wanted), "{text}: {}", misuse(text));
     }
     // What is expected, and what is said about a program, does not count.
-    let source = Source::new("# x: y\nbuffer a b 4\n\ncmd main { copy a -> b; one: fill a }\n").unwrap();
-    let spot = source.spot(lavascope_scenario::Site::Command { command_buffer: 0, index: 1 }).unwrap();
+    let source = ScenarioSource::new("# x: y\nbuffer a b 4\n\ncmd main { copy a -> b; one: fill a }\n").unwrap();
+    let spot = source.location(lavascope_scenario::StatementId::Command { command_buffer: 0, index: 1 }).unwrap();
     assert_eq!((spot.line, spot.column, spot.statement), (4, 30, "fill a"));
-    assert!(source.spot(lavascope_scenario::Site::Step(0)).is_none(), "nobody wrote the submission");
+    assert!(source.location(lavascope_scenario::StatementId::Step(0)).is_none(), "nobody wrote the submission");
 }

@@ -12,7 +12,7 @@ pub(crate) const CAUSES_MAX: usize = 1000;
 
 /// A hazard was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ValidatorFinding {
     pub device: ObjectId,
     /// Its place in [`Validator::diagnostics`](crate::Validator::diagnostics).
     pub cause: usize,
@@ -24,10 +24,10 @@ pub struct Finding {
 
 /// The same code, the same two commands as they were recorded, the same resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Cause {
-    pub(crate) kind: What,
-    pub(crate) at: Option<Spot>,
-    pub(crate) prior: Option<Spot>,
+pub(crate) struct FindingCause {
+    pub(crate) kind: FindingKind,
+    pub(crate) at: Option<CauseLocation>,
+    pub(crate) prior: Option<CauseLocation>,
     /// The name, where there is one: what is made again for each frame stays the same to people.
     pub(crate) resource: String,
     /// Whether it is known what the device did.
@@ -36,7 +36,7 @@ pub(crate) struct Cause {
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum What {
+pub(crate) enum FindingKind {
     Hazard(HazardKind),
     Fault(UndefinedContentsKind),
     Race(EventRaceKind),
@@ -46,61 +46,61 @@ pub(crate) enum What {
 
 /// A command as it was recorded, or a call of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct CauseLocation {
     pub(crate) function: Command,
-    pub(crate) recorded: Option<Recording>,
+    pub(crate) recorded: Option<RecordedPosition>,
 }
 
 /// A command buffer and a command in it. Those without a name are known by what was recorded up to the command:
 /// programs record the same into whichever one is free.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Recording {
+pub(crate) struct RecordedPosition {
     pub(crate) name: Option<String>,
     pub(crate) functions: Vec<Command>,
 }
 
 /// Where a hazard was found.
 #[derive(Clone, Copy)]
-pub(crate) struct From {
+pub(crate) struct FindingOrigin {
     pub(crate) device: ObjectId,
     pub(crate) is_recorded: bool,
 }
 
 #[derive(Default)]
-pub(crate) struct Causes {
-    known: HashMap<Cause, usize>,
+pub(crate) struct CauseRegistry {
+    by_cause: HashMap<FindingCause, usize>,
     /// In the order in which they were first found.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) new: Vec<Finding>,
-    pub(crate) beyond: u64,
+    pub(crate) new: Vec<ValidatorFinding>,
+    pub(crate) dropped: u64,
 }
 
-impl Causes {
+impl CauseRegistry {
     /// Counts a hazard; `explain` is asked if it is the first of its cause, and told how many there were before.
-    pub(crate) fn add(&mut self, at: From, cause: Cause, explain: impl FnOnce(usize) -> Diagnostic) {
+    pub(crate) fn add(&mut self, at: FindingOrigin, cause: FindingCause, explain: impl FnOnce(usize) -> Diagnostic) {
         let known = self.diagnostics.len();
         self.try_add(at, cause, || Some(explain(known)));
     }
 
     /// The same where it may turn out that nothing can be said.
-    pub(crate) fn try_add(&mut self, at: From, cause: Cause, explain: impl FnOnce() -> Option<Diagnostic>) {
-        let From { device, is_recorded } = at;
-        if let Some(known) = self.known.get(&cause) {
+    pub(crate) fn try_add(&mut self, at: FindingOrigin, cause: FindingCause, explain: impl FnOnce() -> Option<Diagnostic>) {
+        let FindingOrigin { device, is_recorded } = at;
+        if let Some(known) = self.by_cause.get(&cause) {
             self.diagnostics[*known].count += 1;
-            self.new.push(Finding { device, cause: *known, is_first: false, is_recorded });
+            self.new.push(ValidatorFinding { device, cause: *known, is_first: false, is_recorded });
             return;
         }
         let place = self.diagnostics.len();
         if place == CAUSES_MAX {
-            self.beyond += 1;
+            self.dropped += 1;
             return;
         }
         let Some(diagnostic) = explain() else {
-            self.beyond += 1;
+            self.dropped += 1;
             return;
         };
         self.diagnostics.push(diagnostic);
-        self.known.insert(cause, place);
-        self.new.push(Finding { device, cause: place, is_first: true, is_recorded });
+        self.by_cause.insert(cause, place);
+        self.new.push(ValidatorFinding { device, cause: place, is_first: true, is_recorded });
     }
 }

@@ -10,38 +10,38 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::engine::Live;
-use crate::feedback::Feed;
-use crate::recording::{Mark, Recorded, Recording};
-use crate::window::{Forgotten, Kept, Submitted, Window};
+use crate::engine::DeviceEngine;
+use crate::feedback::PendingFeedback;
+use crate::recording::{CommandCall, RecordedCommandBuffer, CommandBufferRecording};
+use crate::window::{ForgottenObject, HistoryStep, SubmittedCommandBuffer, StepHistory};
 
-pub(crate) struct Device {
-    pub(crate) live: Live,
-    pub(crate) objects: Objects,
-    recordings: FxHashMap<CommandBufferId, Recording>,
+pub(crate) struct ValidatedDevice {
+    pub(crate) engine: DeviceEngine,
+    pub(crate) objects: DeviceObjects,
+    recordings: FxHashMap<CommandBufferId, CommandBufferRecording>,
     /// What each command buffer is recorded for.
-    kinds: FxHashMap<CommandBufferId, Queue>,
-    pub(crate) window: Window,
+    target_queues: FxHashMap<CommandBufferId, Queue>,
+    pub(crate) history: StepHistory,
     pub(crate) races: EventRaces,
     /// Submissions so far.
     pub(crate) submits: u64,
     /// Objects that nothing speaks of any more.
-    pub(crate) forgotten: Vec<ObjectId>,
+    pub(crate) forgotten_objects: Vec<ObjectId>,
     /// Whether it was told what still waits.
-    pub(crate) is_finished: bool,
+    pub(crate) is_blocked_reported: bool,
     /// What the device told of what it did; none where it does not.
-    pub(crate) feed: Option<Box<Feed>>,
+    pub(crate) feedback: Option<Box<PendingFeedback>>,
     /// Whether nothing will be explained, so that nothing is kept for that.
-    explains_nothing: bool,
+    skips_explanations: bool,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
-pub(crate) struct Objects {
+pub(crate) struct DeviceObjects {
     pub(crate) queues: Vec<Queue>,
     pub(crate) queue_objects: FxHashMap<QueueId, ObjectId>,
     pub(crate) resources: FxHashMap<ResourceId, (ObjectId, Resource)>,
     /// The step before which each resource came.
-    pub(crate) since: FxHashMap<ResourceId, u32>,
+    pub(crate) first_steps: FxHashMap<ResourceId, u32>,
     pub(crate) passes: FxHashMap<RenderPassId, (ObjectId, RenderPass)>,
     pub(crate) events: FxHashMap<EventId, ObjectId>,
     pub(crate) semaphores: FxHashMap<SemaphoreId, ObjectId>,
@@ -49,15 +49,15 @@ pub(crate) struct Objects {
     command_buffers: FxHashMap<CommandBufferId, ObjectId>,
 }
 
-impl Device {
-    pub(crate) fn new(queues: &[Queue]) -> Device {
-        Device {
-            live: Live::new(queues),
-            objects: Objects {
+impl ValidatedDevice {
+    pub(crate) fn new(queues: &[Queue]) -> ValidatedDevice {
+        ValidatedDevice {
+            engine: DeviceEngine::new(queues),
+            objects: DeviceObjects {
                 queues: queues.to_vec(),
                 queue_objects: FxHashMap::default(),
                 resources: FxHashMap::default(),
-                since: FxHashMap::default(),
+                first_steps: FxHashMap::default(),
                 passes: FxHashMap::default(),
                 events: FxHashMap::default(),
                 semaphores: FxHashMap::default(),
@@ -65,21 +65,21 @@ impl Device {
                 command_buffers: FxHashMap::default(),
             },
             recordings: FxHashMap::default(),
-            kinds: FxHashMap::default(),
-            window: Window::default(),
+            target_queues: FxHashMap::default(),
+            history: StepHistory::default(),
             races: EventRaces::default(),
             submits: 0,
-            forgotten: Vec::new(),
-            is_finished: false,
-            feed: None,
-            explains_nothing: false,
+            forgotten_objects: Vec::new(),
+            is_blocked_reported: false,
+            feedback: None,
+            skips_explanations: false,
         }
     }
 
     /// Only finds out whether there is something to be told.
     pub(crate) fn check_when_executed(&mut self) {
-        self.live.check_when_executed();
-        self.explains_nothing = true;
+        self.engine.check_when_executed();
+        self.skips_explanations = true;
     }
 
     pub(crate) fn add_queue(&mut self, id: QueueId, object: ObjectId) {
@@ -87,61 +87,61 @@ impl Device {
     }
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, object: ObjectId, resource: &Resource) {
-        self.live.add_resource(id, resource);
-        self.objects.since.insert(id, self.live.next_step());
+        self.engine.add_resource(id, resource);
+        self.objects.first_steps.insert(id, self.engine.next_step());
         self.objects.resources.insert(id, (object, resource.clone()));
     }
 
     pub(crate) fn add_render_pass(&mut self, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
-        self.live.add_render_pass(id, pass);
+        self.engine.add_render_pass(id, pass);
         self.objects.passes.insert(id, (object, pass.clone()));
     }
 
     pub(crate) fn add_event(&mut self, id: EventId, object: ObjectId) {
-        self.live.add_event(id);
+        self.engine.add_event(id);
         self.objects.events.insert(id, object);
     }
 
     pub(crate) fn add_semaphore(&mut self, id: SemaphoreId, object: ObjectId) {
-        self.live.add_semaphore(id);
+        self.engine.add_semaphore(id);
         self.objects.semaphores.insert(id, object);
     }
 
     pub(crate) fn add_fence(&mut self, id: FenceId, object: ObjectId) {
-        self.live.add_fence(id);
+        self.engine.add_fence(id);
         self.objects.fences.insert(id, object);
     }
 
     /// There is a command buffer, for queues like this one.
     pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, object: ObjectId, queue: Queue) {
-        self.kinds.insert(id, queue);
+        self.target_queues.insert(id, queue);
         self.objects.command_buffers.insert(id, object);
     }
 
     /// Says whether it may turn out to be what was recorded the last time.
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) -> bool {
         let resets = self.recordings.get(&id).map_or(0, |it| it.resets() + 1);
-        self.start(id, object, is_secondary, resets);
+        self.restart_recording(id, object, is_secondary, resets);
         self.objects.command_buffers.insert(id, object);
-        self.feed.is_none() && self.recordings.get(&id).is_some_and(Recording::is_repeated)
+        self.feedback.is_none() && self.recordings.get(&id).is_some_and(CommandBufferRecording::is_repeated)
     }
 
     /// All commands of the last time were recorded, as it seems. Says whether that is all that there is to it.
     pub(crate) fn repeat_all(&mut self, id: CommandBufferId) -> bool {
-        self.live.is_unchanged(id) && self.recordings.get_mut(&id).is_some_and(Recording::repeat_all)
+        self.engine.check_unchanged(id) && self.recordings.get_mut(&id).is_some_and(CommandBufferRecording::repeat_all)
     }
 
     /// There is nothing in a command buffer; what was submitted of it stays as it is. Most are recorded as they were
     /// the last time: as long as that is so, the engine need not be told.
-    fn start(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
-        let kind = self.kind(id);
-        self.live.end_recording(id);
-        let own = self.recordings.entry(id).or_insert_with(|| Recording::new(object));
-        if own.is_like(object, is_secondary) && self.live.can_repeat(id, kind, is_secondary) {
-            own.repeat(resets);
+    fn restart_recording(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
+        let kind = self.target_queue(id);
+        self.engine.end_recording(id);
+        let own = self.recordings.entry(id).or_insert_with(|| CommandBufferRecording::new(object));
+        if own.freeze_and_match(object, is_secondary) && self.engine.prepare_repeat(id, kind, is_secondary) {
+            own.begin_repeat(resets);
         } else {
             own.clear(object, is_secondary, resets);
-            self.live.begin_recording(id, kind, is_secondary);
+            self.engine.begin_recording(id, kind, is_secondary);
         }
     }
 
@@ -150,21 +150,21 @@ impl Device {
         &mut self,
         id: CommandBufferId,
         command: Command,
-        mark: impl FnOnce(ObjectId) -> Mark,
+        mark: impl FnOnce(ObjectId) -> CommandCall,
     ) -> Findings {
         if let Command::Execute(all) = &command {
-            all.iter().for_each(|it| self.settle(*it));
+            all.iter().for_each(|it| self.finish_repeat(*it));
         }
         let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
         let mark = mark(own.object());
-        if own.is_repeated() && !(own.repeats(&command, &mark) && self.live.is_unchanged(id)) {
+        if own.is_repeated() && !(own.matches_next(&command, &mark) && self.engine.check_unchanged(id)) {
             self.stop_repeating(id);
         }
         let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
-        if own.goes_on() {
+        if own.advance_repeated() {
             return Findings::default();
         }
-        let found = self.live.record(id, &command);
+        let found = self.engine.record(id, &command);
         own.push(command, mark);
         found
     }
@@ -174,18 +174,18 @@ impl Device {
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
-        mark: impl FnOnce(ObjectId) -> Mark,
+        mark: impl FnOnce(ObjectId) -> CommandCall,
     ) -> Option<Box<Findings>> {
         let mut own = self.recordings.get_mut(&id)?;
         let mark = mark(own.object());
         if own.is_repeated() {
-            if own.repeats_action(accesses, &mark) && self.live.is_unchanged(id) && own.goes_on() {
+            if own.matches_next_action(accesses, &mark) && self.engine.check_unchanged(id) && own.advance_repeated() {
                 return None;
             }
             self.stop_repeating(id);
             own = self.recordings.get_mut(&id)?;
         }
-        let found = self.live.record_action(id, accesses);
+        let found = self.engine.record_action(id, accesses);
         own.push_action(accesses, mark);
         found
     }
@@ -193,34 +193,34 @@ impl Device {
     /// A command buffer is not recorded as it was the last time: the engine is told of all that was recorded so far.
     #[cold]
     fn stop_repeating(&mut self, id: CommandBufferId) {
-        let kind = self.kind(id);
+        let kind = self.target_queue(id);
         let Some(own) = self.recordings.get_mut(&id).filter(|it| it.is_repeated()) else { return };
-        own.keep_repeated();
-        let body = own.recorded();
-        self.live.begin_recording(id, kind, body.is_secondary);
+        own.truncate_to_repeated();
+        let body = own.freeze();
+        self.engine.begin_recording(id, kind, body.is_secondary);
         let mut is_clean = true;
         for command in body.commands() {
-            is_clean &= self.live.record(id, &command).is_empty();
+            is_clean &= self.engine.record(id, &command).is_empty();
         }
         // Things share memory since that they did not share: that is told when it is executed.
         if !is_clean {
-            self.live.set_command_buffer(id, &body.buffer());
+            self.engine.set_command_buffer(id, &body.buffer());
         }
     }
 
     /// Nothing more will be recorded before somebody looks at a command buffer.
-    fn settle(&mut self, id: CommandBufferId) {
-        if self.recordings.get_mut(&id).is_some_and(|it| !it.settle()) {
+    fn finish_repeat(&mut self, id: CommandBufferId) {
+        if self.recordings.get_mut(&id).is_some_and(|it| !it.finish_repeat()) {
             self.stop_repeating(id);
         }
     }
 
     /// What was submitted before stays as it was then.
-    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
-        self.settle(id);
+    pub(crate) fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
+        self.finish_repeat(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
         if (index as usize) < own.len() {
-            self.live.amend(id, index, &command);
+            self.engine.replace_command(id, index, &command);
             if let Command::Action(accesses) = command {
                 own.replace(index as usize, accesses);
             }
@@ -228,48 +228,48 @@ impl Device {
     }
 
     /// The last command is as if it had not been recorded.
-    pub(crate) fn take_back(&mut self, id: CommandBufferId) {
-        self.settle(id);
+    pub(crate) fn undo_last_command(&mut self, id: CommandBufferId) {
+        self.finish_repeat(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
         own.pop();
-        self.live.unrecord(id);
+        self.engine.undo_last_command(id);
     }
 
     pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
-        self.settle(id);
-        self.live.end_recording(id);
+        self.finish_repeat(id);
+        self.engine.end_recording(id);
     }
 
     /// All that is recorded is told to the engine again.
-    pub(crate) fn record_again(&mut self) {
-        let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_so_far()));
-        let mut all: Vec<(CommandBufferId, Recorded)> = all.collect();
+    pub(crate) fn record_all_again(&mut self) {
+        let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_recorded()));
+        let mut all: Vec<(CommandBufferId, RecordedCommandBuffer)> = all.collect();
         // Whoever executes others comes after them.
         all.sort_unstable_by_key(|it| (!it.1.is_secondary, it.0));
         for (id, recorded) in all {
-            self.live.begin_recording(id, self.kind(id), recorded.is_secondary);
-            recorded.commands().for_each(|it| drop(self.live.record(id, &it)));
-            self.live.end_recording(id);
+            self.engine.begin_recording(id, self.target_queue(id), recorded.is_secondary);
+            recorded.commands().for_each(|it| drop(self.engine.record(id, &it)));
+            self.engine.end_recording(id);
         }
     }
 
     /// What a command buffer is recorded for; anything, if nobody said so.
-    fn kind(&self, id: CommandBufferId) -> Queue {
+    fn target_queue(&self, id: CommandBufferId) -> Queue {
         let any = || self.objects.queues.first().copied().unwrap_or(Queue { family: 0, flags: 0 });
-        self.kinds.get(&id).copied().unwrap_or_else(any)
+        self.target_queues.get(&id).copied().unwrap_or_else(any)
     }
 
     /// A command buffer that is being recorded, as if it were submitted alone.
-    pub(crate) fn as_submitted(&mut self, id: CommandBufferId, source: CallSource) -> Kept {
-        let family = self.kinds.get(&id).map(|it| it.family);
+    pub(crate) fn as_single_submission(&mut self, id: CommandBufferId, source: CallSource) -> HistoryStep {
+        let family = self.target_queues.get(&id).map(|it| it.family);
         let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
-        Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
+        HistoryStep::from_recording(source, QueueId(queue as u32), id, self.submitted(id))
     }
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
         if let Some(own) = self.recordings.get(&id) {
-            let (object, is_secondary, resets) = (own.object(), own.so_far().is_secondary, own.resets());
-            self.start(id, object, is_secondary, resets);
+            let (object, is_secondary, resets) = (own.object(), own.current().is_secondary, own.resets());
+            self.restart_recording(id, object, is_secondary, resets);
         }
     }
 
@@ -278,17 +278,17 @@ impl Device {
         Some(self.recordings.get(&id)?.object())
     }
 
-    pub(crate) fn end(&mut self, gone: Destroyed) {
-        self.live.end(gone);
+    pub(crate) fn remove_object(&mut self, gone: Destroyed) {
+        self.engine.remove_object(gone);
         if let Destroyed::Event(id) = gone {
             self.races.forget(id);
         }
         if let Destroyed::CommandBuffer(id) = gone {
             self.recordings.remove(&id);
-            self.kinds.remove(&id);
+            self.target_queues.remove(&id);
         }
-        if let Some(it) = self.window.push_end(gone) {
-            self.forgotten.extend(self.objects.forget(it));
+        if let Some(it) = self.history.push_destroyed(gone) {
+            self.forgotten_objects.extend(self.objects.forget(it));
         }
     }
 
@@ -300,34 +300,34 @@ impl Device {
         (labels, stack): (Option<LabelPath>, u32),
     ) -> (Findings, Vec<EventRace>) {
         let batches: &[SubmitBatch] = if let HostStep::Submit { batches, .. } = &step { batches } else { &[] };
-        batches.iter().flat_map(|it| &it.command_buffers).for_each(|it| self.settle(*it));
+        batches.iter().flat_map(|it| &it.command_buffers).for_each(|it| self.finish_repeat(*it));
         let mut submitted = |it: &SubmitBatch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
-        let buffers: Vec<Vec<Submitted>> = batches.iter().map(&mut submitted).collect();
+        let buffers: Vec<Vec<SubmittedCommandBuffer>> = batches.iter().map(&mut submitted).collect();
         if let HostStep::Submit { .. } = step {
             self.submits += 1;
         }
-        let (index, found) = self.live.step(&step);
+        let (index, found) = self.engine.step(&step);
         let races = self.races_of(index, &step, &buffers);
-        if self.explains_nothing {
+        if self.skips_explanations {
             if let HostStep::Destroy(id) = step {
-                self.forgotten.extend(self.objects.forget(Forgotten::Resource(id)));
+                self.forgotten_objects.extend(self.objects.forget(ForgottenObject::Resource(id)));
             }
             return (found, races);
         }
-        self.open_step(index, &step, &buffers);
-        let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
-        for it in self.window.push(kept) {
-            self.forgotten.extend(self.objects.forget(it));
+        self.expect_submission_feedback(index, &step, &buffers);
+        let kept = HistoryStep::new(index, self.submits, source, step, buffers).with_labels_and_stack(labels, stack);
+        for it in self.history.push(kept) {
+            self.forgotten_objects.extend(self.objects.forget(it));
         }
         (found, races)
     }
 
-    fn races_of(&mut self, index: u32, step: &HostStep, buffers: &[Vec<Submitted>]) -> Vec<EventRace> {
-        if self.races.is_idle() && !buffers.iter().flatten().any(Submitted::has_events) {
+    fn races_of(&mut self, index: u32, step: &HostStep, buffers: &[Vec<SubmittedCommandBuffer>]) -> Vec<EventRace> {
+        if self.races.is_idle() && !buffers.iter().flatten().any(SubmittedCommandBuffer::has_events) {
             return Vec::new();
         }
-        let Device { races, recordings, objects, .. } = self;
-        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| it.so_far().others());
+        let ValidatedDevice { races, recordings, objects, .. } = self;
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| it.current().others());
         races.step(index, step, &objects.queues, &buffer)
     }
 
@@ -339,39 +339,39 @@ impl Device {
 
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.objects.all().len(), self.live.numbers())
+        (self.objects.all().len(), self.engine.id_count())
     }
 
     /// A command buffer as it is now, with all that it executes.
-    fn submitted(&mut self, id: CommandBufferId) -> Submitted {
-        let own = self.recordings.get_mut(&id).map(|it| it.recorded().clone());
-        let mut executed: Vec<(CommandBufferId, Recorded)> = Vec::new();
+    fn submitted(&mut self, id: CommandBufferId) -> SubmittedCommandBuffer {
+        let own = self.recordings.get_mut(&id).map(|it| it.freeze().clone());
+        let mut executed: Vec<(CommandBufferId, RecordedCommandBuffer)> = Vec::new();
         let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
         while let Some(next) = open.pop() {
             let is_known = next == id || executed.iter().any(|it| it.0 == next);
-            if let Some(recorded) = self.recordings.get_mut(&next).filter(|_| !is_known).map(Recording::recorded) {
+            if let Some(recorded) = self.recordings.get_mut(&next).filter(|_| !is_known).map(CommandBufferRecording::freeze) {
                 open.extend(recorded.executes());
                 executed.push((next, recorded.clone()));
             }
         }
         executed.sort_by_key(|it| it.0);
-        Submitted { own, executed }
+        SubmittedCommandBuffer { own, executed }
     }
 }
 
-impl Objects {
+impl DeviceObjects {
     /// The window knows no more of something that is gone.
-    fn forget(&mut self, it: Forgotten) -> Option<ObjectId> {
+    fn forget(&mut self, it: ForgottenObject) -> Option<ObjectId> {
         match it {
-            Forgotten::Resource(id) => {
-                self.since.remove(&id);
+            ForgottenObject::Resource(id) => {
+                self.first_steps.remove(&id);
                 self.resources.remove(&id).map(|it| it.0)
             }
-            Forgotten::Other(Destroyed::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
-            Forgotten::Other(Destroyed::Semaphore(id)) => self.semaphores.remove(&id),
-            Forgotten::Other(Destroyed::Fence(id)) => self.fences.remove(&id),
-            Forgotten::Other(Destroyed::CommandBuffer(id)) => self.command_buffers.remove(&id),
-            Forgotten::Other(Destroyed::Event(id)) => self.events.remove(&id),
+            ForgottenObject::Other(Destroyed::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
+            ForgottenObject::Other(Destroyed::Semaphore(id)) => self.semaphores.remove(&id),
+            ForgottenObject::Other(Destroyed::Fence(id)) => self.fences.remove(&id),
+            ForgottenObject::Other(Destroyed::CommandBuffer(id)) => self.command_buffers.remove(&id),
+            ForgottenObject::Other(Destroyed::Event(id)) => self.events.remove(&id),
         }
     }
 

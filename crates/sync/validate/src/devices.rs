@@ -11,50 +11,50 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::causes::Causes;
-use crate::device::Device;
-use crate::explain::Teller;
-use crate::recording::Mark;
-use crate::scripts::{Begun, Place, Scripts};
+use crate::causes::CauseRegistry;
+use crate::device::ValidatedDevice;
+use crate::explain::DiagnosticBuilder;
+use crate::recording::CommandCall;
+use crate::scripts::{BegunRecording, DeviceCommandBuffer, CallSequenceCache};
 
 #[derive(Default)]
-pub(crate) struct Devices {
-    pub(crate) devices: FxHashMap<ObjectId, Device>,
-    pub(crate) titles: ObjectNames,
+pub(crate) struct ValidatedDevices {
+    pub(crate) devices: FxHashMap<ObjectId, ValidatedDevice>,
+    pub(crate) object_names: ObjectNames,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
-    counts: Counts,
-    pub(crate) causes: Causes,
-    pub(crate) scripts: Scripts,
+    counts: CommandCounts,
+    pub(crate) causes: CauseRegistry,
+    pub(crate) call_sequences: CallSequenceCache,
     /// The call stack of the call that is followed.
     pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
-    pub(crate) wants_submissions: bool,
+    pub(crate) checks_submissions: bool,
     /// Whether command buffers are checked when they are executed, and not while they are recorded.
     pub(crate) checks_when_executed: bool,
     /// Whether something was found meanwhile.
-    pub(crate) is_in_doubt: bool,
+    pub(crate) needs_recheck: bool,
     /// For what engines had no room, and how often.
     pub(crate) unplaced: BTreeMap<Untracked, u64>,
 }
 
-impl Devices {
+impl ValidatedDevices {
     /// Takes in what the tracker has no word for: names, labels, and the numbers of commands.
-    pub(crate) fn follow(&mut self, record: Record<'_>) {
-        let kind = KINDS[record.command() as usize];
+    pub(crate) fn track_names(&mut self, record: Record<'_>) {
+        let kind = COMMAND_FLAGS[record.command() as usize];
         if kind & RECORDED != 0 {
             self.counts.add(first_handle(record), kind & LAUNCH != 0);
         }
-        if kind & TITLES != 0 {
-            self.follow_titles(record);
+        if kind & NAMES_AND_LABELS != 0 {
+            self.track_object_names(record);
         }
     }
 
     /// The device that something is recorded for, and what marks a command of a command buffer.
-    fn marking(&mut self, at: &DeviceCall) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
-        let Devices { devices, counts, titles, stack, .. } = self;
+    fn device_and_call(&mut self, at: &DeviceCall) -> (Option<&mut ValidatedDevice>, impl FnOnce(ObjectId) -> CommandCall) {
+        let ValidatedDevices { devices, counts, object_names: titles, stack, .. } = self;
         let function = at.source.command;
         let is_launch = is_launch(function);
-        let mark = move |object: ObjectId| Mark {
+        let mark = move |object: ObjectId| CommandCall {
             function,
             number: counts.get(object.raw()).commands,
             launch: if is_launch { counts.get(object.raw()).launches } else { 0 },
@@ -64,19 +64,19 @@ impl Devices {
         (devices.get_mut(&at.device), mark)
     }
 
-    fn follow_titles(&mut self, record: Record<'_>) {
+    fn track_object_names(&mut self, record: Record<'_>) {
         if record.command() == ApiCommand::BeginCommandBuffer {
             self.counts.begin(first_handle(record));
         }
-        if is_about_ours(record) {
-            self.titles.apply(record);
+        if names_reported_object(record) {
+            self.object_names.apply(record);
         }
     }
 
     /// Objects that are remembered, and numbers that engines have.
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+        self.devices.values().map(ValidatedDevice::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
     }
 
     /// A draw or dispatch is about to be recorded.
@@ -87,27 +87,27 @@ impl Devices {
 
     /// Whether command buffers are recorded anew each time, from now on.
     #[cfg(test)]
-    pub(crate) fn repeats_nothing(&mut self, is_anew: bool) {
-        self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
+    pub(crate) fn set_never_repeats(&mut self, is_anew: bool) {
+        self.devices.values_mut().for_each(|it| it.engine.never_repeats = is_anew);
     }
 
     /// As if it had been asked for before there were devices.
     #[cfg(test)]
     pub(crate) fn check_when_executed(&mut self) {
         self.checks_when_executed = true;
-        self.devices.values_mut().for_each(Device::check_when_executed);
+        self.devices.values_mut().for_each(ValidatedDevice::check_when_executed);
     }
 
     /// Commands that were recorded again in the same way.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
-        self.devices.values().map(Device::repeated).sum()
+        self.devices.values().map(ValidatedDevice::repeated).sum()
     }
 
     /// Whether something may be told if command buffers are checked while they are recorded, where they were not.
-    pub(crate) fn is_in_doubt(&mut self) -> bool {
-        let is_in_doubt = self.devices.values_mut().any(|it| it.live.is_in_doubt());
-        is_in_doubt || self.is_in_doubt || !self.unplaced.is_empty()
+    pub(crate) fn finish_quick_check(&mut self) -> bool {
+        let is_in_doubt = self.devices.values_mut().any(|it| it.engine.finish_quick_check());
+        is_in_doubt || self.needs_recheck || !self.unplaced.is_empty()
     }
 
     /// Nothing more will be signaled: what waits is told.
@@ -115,66 +115,66 @@ impl Devices {
         let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
         all.sort_unstable();
         for it in all {
-            self.let_all_go(it);
-            self.tell_parked(it);
+            self.report_all_held(it);
+            self.report_blocked(it);
         }
     }
 
-    fn tell_parked(&mut self, id: ObjectId) {
-        let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_finished) else { return };
-        device.is_finished = true;
-        let teller = Teller { id, device, recording: None, observed: None, titles: &self.titles };
-        teller.parked(&mut self.causes);
+    fn report_blocked(&mut self, id: ObjectId) {
+        let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_blocked_reported) else { return };
+        device.is_blocked_reported = true;
+        let teller = DiagnosticBuilder { id, device, recording: None, feedback: None, object_names: &self.object_names };
+        teller.report_blocked(&mut self.causes);
     }
 
     /// How far the queues of a device came, as far as the host knows.
     pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
-        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.titles))
+        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.object_names))
     }
 
     /// What a call did to devices is taken back.
-    pub(crate) fn take_back_steps(&mut self, source: CallSource) {
+    pub(crate) fn undo_steps(&mut self, source: CallSource) {
         // Steps get other numbers.
-        let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feed.is_some()).map(|it| *it.0).collect();
-        all.into_iter().for_each(|it| self.let_all_go(it));
-        self.devices.values_mut().any(|it| it.take_back_steps(source));
+        let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feedback.is_some()).map(|it| *it.0).collect();
+        all.into_iter().for_each(|it| self.report_all_held(it));
+        self.devices.values_mut().any(|it| it.undo_steps(source));
     }
 
     /// A command buffer was recorded with the calls of the last time. Says whether that makes it what it was.
-    pub(crate) fn repeat_all(&mut self, place: Place) -> bool {
+    pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
         self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id))
     }
 
     /// Tells what is wrong inside of a command buffer that is being recorded.
     #[cold]
-    fn tell_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &Findings) {
-        self.scripts.spoil();
+    fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &Findings) {
+        self.call_sequences.invalidate_last();
         let Some(device) = self.devices.get_mut(&at.device) else { return };
-        let kept = device.as_submitted(id, at.source);
+        let kept = device.as_single_submission(id, at.source);
         let hazards = device.hold_recorded(id, &kept, found.hazards.clone());
-        let teller = Teller { id: at.device, device, recording: Some(&kept), observed: None, titles: &self.titles };
-        teller.hazards(&hazards, &mut self.causes);
-        teller.faults(&found.faults, &mut self.causes);
+        let teller = DiagnosticBuilder { id: at.device, device, recording: Some(&kept), feedback: None, object_names: &self.object_names };
+        teller.report_hazards(&hazards, &mut self.causes);
+        teller.report_faults(&found.faults, &mut self.causes);
     }
 
     /// Counts what the engine of a device had no room for.
-    fn note_unplaced(&mut self, at: DeviceCall) {
-        let device = self.devices.get_mut(&at.device).filter(|it| it.live.has_unplaced());
-        let unplaced = device.map(|it| it.live.take_unplaced());
+    fn count_unplaced(&mut self, at: DeviceCall) {
+        let device = self.devices.get_mut(&at.device).filter(|it| it.engine.has_unplaced());
+        let unplaced = device.map(|it| it.engine.take_unplaced());
         for (why, count) in unplaced.into_iter().flatten() {
             let missing = Untracked { command: at.source.command, reason: why.reason() };
             *self.unplaced.entry(missing).or_default() += count;
         }
     }
 
-    fn at(&mut self, at: DeviceCall) -> Option<&mut Device> {
+    fn device_at(&mut self, at: DeviceCall) -> Option<&mut ValidatedDevice> {
         self.devices.get_mut(&at.device)
     }
 }
 
-impl Listener for Devices {
+impl Listener for ValidatedDevices {
     fn device(&mut self, at: DeviceCall, queues: &[Queue]) {
-        let mut device = Device::new(queues);
+        let mut device = ValidatedDevice::new(queues);
         if self.checks_when_executed {
             device.check_when_executed();
         }
@@ -182,112 +182,112 @@ impl Listener for Devices {
     }
 
     fn device_destroyed(&mut self, at: DeviceCall) {
-        self.let_all_go(at.device);
+        self.report_all_held(at.device);
         match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
-            Some(device) => self.is_in_doubt |= device.live.is_in_doubt(),
-            None => self.tell_parked(at.device),
+            Some(device) => self.needs_recheck |= device.engine.finish_quick_check(),
+            None => self.report_blocked(at.device),
         }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
-            self.scripts.remove(object);
-            self.titles.remove(object);
+            self.call_sequences.remove(object);
+            self.object_names.remove(object);
         }
     }
 
     fn queue(&mut self, at: DeviceCall, id: QueueId, object: ObjectId) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_queue(id, object);
         }
     }
 
     fn resource(&mut self, at: DeviceCall, id: ResourceId, object: ObjectId, resource: &Resource) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_resource(id, object, resource);
-            self.note_unplaced(at);
+            self.count_unplaced(at);
         }
     }
 
     fn unbound_destroyed(&mut self, _: DeviceCall, object: ObjectId) {
-        self.titles.remove(object);
+        self.object_names.remove(object);
     }
 
     fn render_pass(&mut self, at: DeviceCall, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_render_pass(id, object, pass);
         }
     }
 
     fn event(&mut self, at: DeviceCall, id: EventId, object: ObjectId) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_event(id, object);
         }
     }
 
     fn semaphore(&mut self, at: DeviceCall, id: SemaphoreId, object: ObjectId) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_semaphore(id, object);
         }
     }
 
     fn fence(&mut self, at: DeviceCall, id: FenceId, object: ObjectId) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_fence(id, object);
         }
     }
 
     fn command_buffer(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, queue: Queue) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.add_command_buffer(id, object, queue);
         }
     }
 
     fn begin(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
-        self.let_go(at, id);
-        let Some(it) = self.at(at) else { return };
+        self.report_held(at, id);
+        let Some(it) = self.device_at(at) else { return };
         let may_repeat = it.begin(id, object, is_secondary);
-        let place = Place { device: at.device, id };
+        let place = DeviceCommandBuffer { device: at.device, id };
         // What secondary ones do may become known later.
-        self.scripts.begun = (!is_secondary).then_some(Begun { place, may_repeat });
+        self.call_sequences.begun = (!is_secondary).then_some(BegunRecording { buffer: place, may_repeat });
     }
 
     fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
-        let (Some(device), mark) = self.marking(&at) else { return };
+        let (Some(device), mark) = self.device_and_call(&at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
-            self.tell_recorded(at, id, &found);
+            self.report_recorded(at, id, &found);
         }
     }
 
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
-        let (Some(device), mark) = self.marking(at) else { return };
+        let (Some(device), mark) = self.device_and_call(at) else { return };
         if let Some(found) = device.action(id, accesses, mark) {
-            self.tell_recorded(*at, id, &found);
+            self.report_recorded(*at, id, &found);
         }
     }
 
     fn replace_command(&mut self, at: DeviceCall, id: CommandBufferId, index: u32, command: Command) {
-        if let Some(it) = self.at(at) {
-            it.amend(id, index, command);
+        if let Some(it) = self.device_at(at) {
+            it.replace_command(id, index, command);
         }
     }
 
     fn cancel_command(&mut self, at: DeviceCall, id: CommandBufferId) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
-        device.take_back(id);
+        device.undo_last_command(id);
         if let Some(object) = device.object_of(id) {
-            self.counts.take_back(object.raw(), is_launch(at.source.command));
+            self.counts.undo(object.raw(), is_launch(at.source.command));
         }
     }
 
     fn end(&mut self, at: DeviceCall, id: CommandBufferId) {
-        if let Some(it) = self.at(at) {
+        if let Some(it) = self.device_at(at) {
             it.end_recording(id);
         }
     }
 
     fn reset(&mut self, at: DeviceCall, id: CommandBufferId) {
-        self.let_go(at, id);
-        if let Some(it) = self.at(at) {
+        self.report_held(at, id);
+        if let Some(it) = self.device_at(at) {
             it.reset(id);
         }
     }
@@ -295,60 +295,60 @@ impl Listener for Devices {
     fn step(&mut self, at: DeviceCall, step: HostStep) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         // What is destroyed goes, whatever is wanted.
-        if !self.wants_submissions && !matches!(step, HostStep::Destroy(_)) {
+        if !self.checks_submissions && !matches!(step, HostStep::Destroy(_)) {
             return;
         }
-        let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
+        let labels = device.objects.queue_of(&step).and_then(|it| self.object_names.labels(it));
         let (found, races) = device.step(at.source, step, (labels, self.stack));
         if self.checks_when_executed {
-            self.is_in_doubt |= !(found.is_empty() && races.is_empty());
-            device.forgotten.drain(..).for_each(|it| self.titles.remove(it));
-            return self.note_unplaced(at);
+            self.needs_recheck |= !(found.is_empty() && races.is_empty());
+            device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
+            return self.count_unplaced(at);
         }
         let hazards = device.hold_step(found.hazards);
-        let teller = Teller { id: at.device, device, recording: None, observed: None, titles: &self.titles };
-        teller.hazards(&hazards, &mut self.causes);
-        teller.faults(&found.faults, &mut self.causes);
-        teller.races(&races, &mut self.causes);
-        device.forgotten.drain(..).for_each(|it| self.titles.remove(it));
-        self.note_unplaced(at);
-        self.decide(at.device);
+        let teller = DiagnosticBuilder { id: at.device, device, recording: None, feedback: None, object_names: &self.object_names };
+        teller.report_hazards(&hazards, &mut self.causes);
+        teller.report_faults(&found.faults, &mut self.causes);
+        teller.report_races(&races, &mut self.causes);
+        device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
+        self.count_unplaced(at);
+        self.decide_submissions(at.device);
     }
 
     fn destroyed(&mut self, at: DeviceCall, gone: Destroyed) {
         if let Destroyed::CommandBuffer(id) = gone {
-            self.let_go(at, id);
+            self.report_held(at, id);
         }
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         if let Destroyed::CommandBuffer(id) = gone
             && let Some(object) = device.object_of(id)
         {
             self.counts.remove(object.raw());
-            self.scripts.remove(object);
+            self.call_sequences.remove(object);
         }
-        device.end(gone);
-        device.forgotten.drain(..).for_each(|it| self.titles.remove(it));
+        device.remove_object(gone);
+        device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
     }
 }
 
 /// How many commands were recorded into command buffers. The next one goes into the same as the last, in most cases.
 #[derive(Default)]
-struct Counts {
+struct CommandCounts {
     /// A command buffer, and its count.
-    last: (u64, Count),
-    others: FxHashMap<u64, Count>,
+    last: (u64, CommandCount),
+    others: FxHashMap<u64, CommandCount>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct CommandCount {
     commands: u32,
     /// Draws and dispatches among them.
     launches: u32,
 }
 
-impl Counts {
+impl CommandCounts {
     /// The count of a command buffer, which is the last one from now on.
-    fn of(&mut self, buffer: u64) -> &mut Count {
+    fn select(&mut self, buffer: u64) -> &mut CommandCount {
         if self.last.0 != buffer {
             let (last, count) = self.last;
             self.others.extend((last != 0).then_some((last, count)));
@@ -358,22 +358,22 @@ impl Counts {
     }
 
     fn begin(&mut self, buffer: u64) {
-        *self.of(buffer) = Count::default();
+        *self.select(buffer) = CommandCount::default();
     }
 
     fn add(&mut self, buffer: u64, is_launch: bool) {
-        let count = self.of(buffer);
+        let count = self.select(buffer);
         count.commands += 1;
         count.launches += u32::from(is_launch);
     }
 
-    fn take_back(&mut self, buffer: u64, is_launch: bool) {
-        let count = self.of(buffer);
+    fn undo(&mut self, buffer: u64, is_launch: bool) {
+        let count = self.select(buffer);
         count.commands = count.commands.saturating_sub(1);
         count.launches = count.launches.saturating_sub(u32::from(is_launch));
     }
 
-    fn get(&self, buffer: u64) -> Count {
+    fn get(&self, buffer: u64) -> CommandCount {
         match self.last {
             (last, count) if last == buffer => count,
             _ => self.others.get(&buffer).copied().unwrap_or_default(),
@@ -382,14 +382,14 @@ impl Counts {
 
     fn remove(&mut self, buffer: u64) {
         if self.last.0 == buffer {
-            self.last = (0, Count::default());
+            self.last = (0, CommandCount::default());
         }
         self.others.remove(&buffer);
     }
 }
 
 /// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
-fn is_about_ours(record: Record<'_>) -> bool {
+fn names_reported_object(record: Record<'_>) -> bool {
     let object = match Call::of(record) {
         Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
         Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),
@@ -412,25 +412,25 @@ fn is_about_ours(record: Record<'_>) -> bool {
 /// A command goes into a command buffer.
 const RECORDED: u8 = 1;
 /// A command has to do with names and labels.
-const TITLES: u8 = 2;
+const NAMES_AND_LABELS: u8 = 2;
 /// A command has shaders run.
 const LAUNCH: u8 = 4;
 
-/// A command may be in a script: see [`Part::Plain`].
-const PLAIN: u8 = 8;
+/// A command may be in a script: see [`RecordingCall::Repeatable`].
+const REPEATABLE: u8 = 8;
 
 /// What each command is to those who follow names, labels and numbers: looked at for every record.
-const KINDS: [u8; ApiCommand::ALL.len()] = {
+const COMMAND_FLAGS: [u8; ApiCommand::ALL.len()] = {
     let mut kinds = [0; ApiCommand::ALL.len()];
     let mut at = 0;
     while at < kinds.len() {
-        kinds[at] = kind(ApiCommand::ALL[at]);
+        kinds[at] = command_flags(ApiCommand::ALL[at]);
         at += 1;
     }
     kinds
 };
 
-const fn kind(command: ApiCommand) -> u8 {
+const fn command_flags(command: ApiCommand) -> u8 {
     use ApiCommand as C;
     let recorded = match command.desc().name.as_bytes() {
         [b'v', b'k', b'C', b'm', b'd', ..] => RECORDED,
@@ -445,7 +445,7 @@ const fn kind(command: ApiCommand) -> u8 {
         | C::CmdDebugMarkerBeginEXT
         | C::CmdDebugMarkerEndEXT
         | C::QueueBeginDebugUtilsLabelEXT
-        | C::QueueEndDebugUtilsLabelEXT => TITLES,
+        | C::QueueEndDebugUtilsLabelEXT => NAMES_AND_LABELS,
         _ => 0,
     };
     let launch = match command {
@@ -461,13 +461,13 @@ const fn kind(command: ApiCommand) -> u8 {
             _ => 0,
         },
     };
-    let plain = if is_plain(command) { PLAIN } else { 0 };
+    let plain = if is_repeatable(command) { REPEATABLE } else { 0 };
     recorded | titles | launch | plain
 }
 
 /// What these do follows from their parameters, from what was recorded before them, and from what only other calls
 /// change.
-const PLAIN_COMMANDS: &[ApiCommand] = {
+const REPEATABLE_COMMANDS: &[ApiCommand] = {
     use ApiCommand as C;
     &[
         C::CmdBeginDebugUtilsLabelEXT,
@@ -558,10 +558,10 @@ const PLAIN_COMMANDS: &[ApiCommand] = {
     ]
 };
 
-const fn is_plain(command: ApiCommand) -> bool {
+const fn is_repeatable(command: ApiCommand) -> bool {
     let mut at = 0;
-    while at < PLAIN_COMMANDS.len() {
-        if PLAIN_COMMANDS[at] as usize == command as usize {
+    while at < REPEATABLE_COMMANDS.len() {
+        if REPEATABLE_COMMANDS[at] as usize == command as usize {
             return true;
         }
         at += 1;
@@ -571,37 +571,37 @@ const fn is_plain(command: ApiCommand) -> bool {
 
 /// Whether a command has shaders run: a draw, a dispatch, or rays.
 pub fn is_launch(command: ApiCommand) -> bool {
-    KINDS[command as usize] & LAUNCH != 0
+    COMMAND_FLAGS[command as usize] & LAUNCH != 0
 }
 
 /// What a call is in the recording of a command buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum RecordingCall {
     /// No part of it.
     Other,
     Begins,
     /// A command that depends on its parameters and on what was recorded before, as long as nothing is made or
     /// destroyed.
-    Plain,
+    Repeatable,
     /// Any other command.
-    Special,
+    NotRepeatable,
     Ends,
 }
 
 #[inline]
-pub(crate) fn part_of(command: ApiCommand) -> Part {
-    match KINDS[command as usize] & (RECORDED | PLAIN) {
-        0 if command == ApiCommand::BeginCommandBuffer => Part::Begins,
-        0 if command == ApiCommand::EndCommandBuffer => Part::Ends,
-        RECORDED => Part::Special,
-        0 => Part::Other,
-        _ => Part::Plain,
+pub(crate) fn recording_call(command: ApiCommand) -> RecordingCall {
+    match COMMAND_FLAGS[command as usize] & (RECORDED | REPEATABLE) {
+        0 if command == ApiCommand::BeginCommandBuffer => RecordingCall::Begins,
+        0 if command == ApiCommand::EndCommandBuffer => RecordingCall::Ends,
+        RECORDED => RecordingCall::NotRepeatable,
+        0 => RecordingCall::Other,
+        _ => RecordingCall::Repeatable,
     }
 }
 
 /// Whether a command goes into a command buffer.
 pub(crate) fn is_recorded(command: ApiCommand) -> bool {
-    KINDS[command as usize] & RECORDED != 0
+    COMMAND_FLAGS[command as usize] & RECORDED != 0
 }
 
 fn first_handle(record: Record<'_>) -> u64 {

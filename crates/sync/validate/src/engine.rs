@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::translate::{self, Ids, NOBODY};
+use crate::translate::{self, IdMapper, UNKNOWN_ID};
 use lavascope_engine::{Engine, UnplacedReason};
 use lavascope_state::Destroyed;
 use lavascope_sync_ir::{
@@ -11,33 +11,33 @@ use lavascope_sync_ir::{
     RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
 };
 
-pub(crate) struct Live {
+pub(crate) struct DeviceEngine {
     engine: Engine,
     steps: u32,
-    numbers: Numbers,
+    ids: EngineIds,
     #[cfg(test)]
-    pub(crate) is_always_anew: bool,
+    pub(crate) never_repeats: bool,
 }
 
 /// The engine's number for each of the tracker's.
 #[derive(Default)]
-struct Numbers {
-    resources: Slots,
-    passes: Slots,
-    events: Slots,
-    semaphores: Slots,
-    fences: Slots,
-    command_buffers: Slots,
+struct EngineIds {
+    resources: ReusedIds,
+    passes: ReusedIds,
+    events: ReusedIds,
+    semaphores: ReusedIds,
+    fences: ReusedIds,
+    command_buffers: ReusedIds,
 }
 
-impl Live {
-    pub(crate) fn new(queues: &[Queue]) -> Live {
-        Live {
+impl DeviceEngine {
+    pub(crate) fn new(queues: &[Queue]) -> DeviceEngine {
+        DeviceEngine {
             engine: Engine::new(queues, 0, 0, 0),
             steps: 0,
-            numbers: Numbers::default(),
+            ids: EngineIds::default(),
             #[cfg(test)]
-            is_always_anew: false,
+            never_repeats: false,
         }
     }
 
@@ -46,12 +46,12 @@ impl Live {
         self.engine.check_when_executed();
     }
 
-    pub(crate) fn is_in_doubt(&mut self) -> bool {
+    pub(crate) fn finish_quick_check(&mut self) -> bool {
         self.engine.finish_deferred_checks()
     }
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
-        self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
+        self.engine.set_resource(ResourceId(self.ids.resources.add(id.0)), resource);
     }
 
     #[inline]
@@ -65,19 +65,19 @@ impl Live {
     }
 
     pub(crate) fn add_render_pass(&mut self, id: RenderPassId, pass: &RenderPass) {
-        self.engine.set_render_pass(RenderPassId(self.numbers.passes.add(id.0)), pass.clone());
+        self.engine.set_render_pass(RenderPassId(self.ids.passes.add(id.0)), pass.clone());
     }
 
     pub(crate) fn add_event(&mut self, id: EventId) {
-        self.engine.set_event(EventId(self.numbers.events.add(id.0)));
+        self.engine.set_event(EventId(self.ids.events.add(id.0)));
     }
 
     pub(crate) fn add_semaphore(&mut self, id: SemaphoreId) {
-        self.engine.set_semaphore(SemaphoreId(self.numbers.semaphores.add(id.0)));
+        self.engine.set_semaphore(SemaphoreId(self.ids.semaphores.add(id.0)));
     }
 
     pub(crate) fn add_fence(&mut self, id: FenceId) {
-        self.engine.set_fence(FenceId(self.numbers.fences.add(id.0)));
+        self.engine.set_fence(FenceId(self.ids.fences.add(id.0)));
     }
 
     /// The number that the next step will have.
@@ -87,21 +87,21 @@ impl Live {
 
     /// A command buffer is recorded anew, for queues like this one.
     pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
-        self.engine.begin_recording(self.numbers.command_buffer(id), queue, is_secondary);
+        self.engine.begin_recording(self.ids.command_buffer(id), queue, is_secondary);
     }
 
     /// Whether a command buffer need not be recorded anew if its commands stay the same, as [`Engine::can_repeat`].
-    pub(crate) fn can_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+    pub(crate) fn prepare_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
         #[cfg(test)]
-        if self.is_always_anew {
+        if self.never_repeats {
             return false;
         }
-        self.engine.can_repeat(self.numbers.command_buffer(id), queue, is_secondary)
+        self.engine.can_repeat(self.ids.command_buffer(id), queue, is_secondary)
     }
 
     #[inline]
-    pub(crate) fn is_unchanged(&mut self, id: CommandBufferId) -> bool {
-        self.engine.is_unchanged(self.numbers.command_buffer(id))
+    pub(crate) fn check_unchanged(&mut self, id: CommandBufferId) -> bool {
+        self.engine.is_unchanged(self.ids.command_buffer(id))
     }
 
     /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
@@ -109,65 +109,65 @@ impl Live {
         if let Command::Action(accesses) = command {
             return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
         }
-        let number = self.numbers.command_buffer(id);
-        let found = self.engine.record(number, translate::command(command, &mut self.numbers));
-        if found.is_empty() { found } else { self.numbers.back(found) }
+        let number = self.ids.command_buffer(id);
+        let found = self.engine.record(number, translate::command(command, &mut self.ids));
+        if found.is_empty() { found } else { self.ids.with_tracker_ids(found) }
     }
 
     pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Option<Box<Findings>> {
-        let (number, resources) = (self.numbers.command_buffer(id), &self.numbers.resources);
+        let (number, resources) = (self.ids.command_buffer(id), &self.ids.resources);
         let found = self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)))?;
-        Some(Box::new(self.numbers.back(*found)))
+        Some(Box::new(self.ids.with_tracker_ids(*found)))
     }
 
     /// The last command is as if it had not been recorded.
-    pub(crate) fn unrecord(&mut self, id: CommandBufferId) {
-        self.engine.undo_last_command(self.numbers.command_buffer(id));
+    pub(crate) fn undo_last_command(&mut self, id: CommandBufferId) {
+        self.engine.undo_last_command(self.ids.command_buffer(id));
     }
 
-    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: &Command) {
-        let command = translate::command(command, &mut self.numbers);
-        self.engine.replace_command(self.numbers.command_buffer(id), index, command);
+    pub(crate) fn replace_command(&mut self, id: CommandBufferId, index: u32, command: &Command) {
+        let command = translate::command(command, &mut self.ids);
+        self.engine.replace_command(self.ids.command_buffer(id), index, command);
     }
 
     pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
-        self.engine.end_recording(self.numbers.command_buffer(id));
+        self.engine.end_recording(self.ids.command_buffer(id));
     }
 
     pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
-        let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.numbers)).collect();
-        let number = self.numbers.command_buffer(id);
+        let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.ids)).collect();
+        let number = self.ids.command_buffer(id);
         self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
     }
 
-    /// Work that waits, as [`Engine::parked`].
-    pub(crate) fn parked(&self) -> Vec<(QueueId, u32)> {
+    /// Work that waits, as [`Engine::blocked_submissions`].
+    pub(crate) fn blocked_submissions(&self) -> Vec<(QueueId, u32)> {
         self.engine.blocked_submissions()
     }
 
     /// What the first work that waits on a queue waits for, with the tracker's numbers.
     pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<SemaphorePoint> {
-        let back = |it: SemaphorePoint| SemaphorePoint { semaphore: SemaphoreId(self.numbers.semaphores.back(it.semaphore.0)), ..it };
+        let back = |it: SemaphorePoint| SemaphorePoint { semaphore: SemaphoreId(self.ids.semaphores.tracker_id(it.semaphore.0)), ..it };
         self.engine.unsignaled_waits(queue).into_iter().map(back).collect()
     }
 
     #[cfg(test)]
-    pub(crate) fn numbers(&self) -> usize {
-        let Numbers { resources, passes, events, semaphores, fences, command_buffers } = &self.numbers;
+    pub(crate) fn id_count(&self) -> usize {
+        let EngineIds { resources, passes, events, semaphores, fences, command_buffers } = &self.ids;
         [resources, passes, events, semaphores, fences, command_buffers].iter().map(|it| it.ids.len()).sum()
     }
 
-    pub(crate) fn end(&mut self, gone: Destroyed) {
+    pub(crate) fn remove_object(&mut self, gone: Destroyed) {
         if let Destroyed::RenderPass(_) | Destroyed::Event(_) = gone {
             self.engine.check_unexecuted();
         }
         match gone {
-            Destroyed::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),
-            Destroyed::Event(id) => drop(self.numbers.events.remove(id.0)),
-            Destroyed::Semaphore(id) => drop(self.numbers.semaphores.remove(id.0)),
-            Destroyed::Fence(id) => drop(self.numbers.fences.remove(id.0)),
+            Destroyed::RenderPass(id) => drop(self.ids.passes.remove(id.0)),
+            Destroyed::Event(id) => drop(self.ids.events.remove(id.0)),
+            Destroyed::Semaphore(id) => drop(self.ids.semaphores.remove(id.0)),
+            Destroyed::Fence(id) => drop(self.ids.fences.remove(id.0)),
             Destroyed::CommandBuffer(id) => {
-                if let Some(number) = self.numbers.command_buffers.remove(id.0) {
+                if let Some(number) = self.ids.command_buffers.remove(id.0) {
                     self.engine.set_command_buffer(CommandBufferId(number), CommandBuffer::default());
                 }
             }
@@ -176,30 +176,30 @@ impl Live {
 
     /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
     pub(crate) fn step(&mut self, step: &HostStep) -> (u32, Findings) {
-        self.engine.step(&translate::step(step, &mut self.numbers));
+        self.engine.step(&translate::step(step, &mut self.ids));
         let index = self.steps;
         self.steps += 1;
         let found = Findings { hazards: self.engine.take_hazards(), faults: self.engine.take_faults() };
-        let found = self.numbers.back(found);
+        let found = self.ids.with_tracker_ids(found);
         if let HostStep::Destroy(id) = step {
-            self.numbers.resources.remove(id.0);
+            self.ids.resources.remove(id.0);
         }
         (index, found)
     }
 }
 
-impl Numbers {
+impl EngineIds {
     /// Findings with the tracker's numbers.
-    fn back(&self, mut found: Findings) -> Findings {
+    fn with_tracker_ids(&self, mut found: Findings) -> Findings {
         let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
         for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
-            *it = ResourceId(self.resources.back(it.0));
+            *it = ResourceId(self.resources.tracker_id(it.0));
         }
         found
     }
 }
 
-impl Ids for Numbers {
+impl IdMapper for EngineIds {
     fn resource(&mut self, id: ResourceId) -> ResourceId {
         ResourceId(self.resources.get(id.0))
     }
@@ -223,20 +223,20 @@ impl Ids for Numbers {
     /// Nobody says when one is allocated: it gets a number when it is first spoken of.
     fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
         let known = self.command_buffers.get(id.0);
-        CommandBufferId(if known == NOBODY { self.command_buffers.add(id.0) } else { known })
+        CommandBufferId(if known == UNKNOWN_ID { self.command_buffers.add(id.0) } else { known })
     }
 }
 
 /// Dense numbers for things that come and go.
 #[derive(Default)]
-struct Slots {
+struct ReusedIds {
     /// By id. Those count up, so that one look leads there; pages that nothing of is alive take no room.
-    by_id: Vec<Option<Box<Page>>>,
+    by_id: Vec<Option<Box<IdPage>>>,
     ids: Vec<u32>,
     free: Vec<u32>,
 }
 
-struct Page {
+struct IdPage {
     slots: [u32; PAGE],
     live: usize,
 }
@@ -244,7 +244,7 @@ struct Page {
 /// Ids of a page.
 const PAGE: usize = 256;
 
-impl Slots {
+impl ReusedIds {
     fn add(&mut self, id: u32) -> u32 {
         let slot = self.free.pop().unwrap_or(self.ids.len() as u32);
         if slot as usize == self.ids.len() {
@@ -256,9 +256,9 @@ impl Slots {
         if self.by_id.len() <= page {
             self.by_id.resize_with(page + 1, || None);
         }
-        let page = self.by_id[page].get_or_insert_with(|| Box::new(Page { slots: [NOBODY; PAGE], live: 0 }));
+        let page = self.by_id[page].get_or_insert_with(|| Box::new(IdPage { slots: [UNKNOWN_ID; PAGE], live: 0 }));
         let own = &mut page.slots[id as usize % PAGE];
-        page.live += usize::from(*own == NOBODY);
+        page.live += usize::from(*own == UNKNOWN_ID);
         *own = slot;
         slot
     }
@@ -266,18 +266,18 @@ impl Slots {
     #[inline]
     fn get(&self, id: u32) -> u32 {
         let page = self.by_id.get(id as usize / PAGE).and_then(Option::as_ref);
-        page.map_or(NOBODY, |it| it.slots[id as usize % PAGE])
+        page.map_or(UNKNOWN_ID, |it| it.slots[id as usize % PAGE])
     }
 
-    fn back(&self, slot: u32) -> u32 {
-        self.ids.get(slot as usize).copied().unwrap_or(NOBODY)
+    fn tracker_id(&self, slot: u32) -> u32 {
+        self.ids.get(slot as usize).copied().unwrap_or(UNKNOWN_ID)
     }
 
     fn remove(&mut self, id: u32) -> Option<u32> {
         let page = self.by_id.get_mut(id as usize / PAGE)?;
         let own = page.as_mut()?;
-        let slot = std::mem::replace(&mut own.slots[id as usize % PAGE], NOBODY);
-        if slot == NOBODY {
+        let slot = std::mem::replace(&mut own.slots[id as usize % PAGE], UNKNOWN_ID);
+        if slot == UNKNOWN_ID {
             return None;
         }
         own.live -= 1;
@@ -295,13 +295,13 @@ mod tests {
 
     #[test]
     fn numbers_are_used_again_and_old_ones_lead_nowhere() {
-        let mut slots = Slots::default();
+        let mut slots = ReusedIds::default();
         for id in 0..1000 {
             assert!(slots.add(id) < 2);
-            assert_eq!(slots.back(slots.get(id)), id);
+            assert_eq!(slots.tracker_id(slots.get(id)), id);
             if id > 0 {
                 slots.remove(id - 1);
-                assert_eq!(slots.get(id - 1), NOBODY);
+                assert_eq!(slots.get(id - 1), UNKNOWN_ID);
             }
         }
         assert_eq!(slots.ids.len(), 2);

@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{CallStack, Diagnostic, Property, Fix, DiagnosticObject, DiagnosticLocation as DiagPlace, Severity};
 use lavascope_engine::{EventRace, check};
-use lavascope_explain::{Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation};
+use lavascope_explain::{Explainer, AccessRelation, diagnose_hazards, diagnose_faults, race_code, race_texts, region_text, relation};
 use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{CommandLocation, Certainty, UndefinedContents, Hazard, ProgramLocation, ResourceId, HostStep};
 
-use crate::causes::{Cause, Causes, From, Recording, Spot, What};
-use crate::device::Device;
-use crate::feedback::Feed;
-use crate::names::{LiveNames, function_text, labels, named, named_resource, recorded_text, step_text, title};
-use crate::slice::Slice;
-use crate::window::{Kept, Located, step_of};
+use crate::causes::{FindingCause, CauseRegistry, FindingOrigin, RecordedPosition, CauseLocation, FindingKind};
+use crate::device::ValidatedDevice;
+use crate::feedback::PendingFeedback;
+use crate::names::{SliceNames, function_text, labels, diagnostic_object, diagnostic_resource, recorded_text, step_text, object_text};
+use crate::slice::ProgramSlice;
+use crate::window::{HistoryStep, HistoryLocation, step_of};
 
 /// Causes that are explained; each may take a while, and a program with so many has other worries.
 const EXPLAINED_MAX: usize = 200;
@@ -25,31 +25,31 @@ pub(crate) const COMMANDS_MAX: usize = 20_000;
 const LINES_MAX: usize = 8;
 
 /// Tells what was found on a device: because of its last step, or in a command buffer that is being recorded.
-pub(crate) struct Teller<'a> {
+pub(crate) struct DiagnosticBuilder<'a> {
     pub(crate) id: ObjectId,
-    pub(crate) device: &'a Device,
+    pub(crate) device: &'a ValidatedDevice,
     /// What is being recorded, if it is about that alone.
-    pub(crate) recording: Option<&'a Kept>,
+    pub(crate) recording: Option<&'a HistoryStep>,
     /// What the device did, if that is known.
-    pub(crate) observed: Option<&'a Feed>,
-    pub(crate) titles: &'a ObjectNames,
+    pub(crate) feedback: Option<&'a PendingFeedback>,
+    pub(crate) object_names: &'a ObjectNames,
 }
 
-impl Teller<'_> {
+impl DiagnosticBuilder<'_> {
     /// Turns hazards into findings.
-    pub(crate) fn hazards(&self, found: &[Hazard], causes: &mut Causes) {
+    pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
         for it in found {
             // Several parts of a resource are one hazard.
             if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
-                let cause = self.cause(What::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource);
-                causes.add(self.from(), cause, |known| self.diagnostic(it, found, known));
+                let cause = self.finding_cause(FindingKind::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource);
+                causes.add(self.origin(), cause, |known| self.hazard_diagnostic(it, found, known));
             }
         }
     }
 
     /// Turns contents that are used and undefined into findings.
-    pub(crate) fn faults(&self, found: &[UndefinedContents], causes: &mut Causes) {
+    pub(crate) fn report_faults(&self, found: &[UndefinedContents], causes: &mut CauseRegistry) {
         let mut seen = HashSet::new();
         for it in found {
             let places = (&it.at, it.prior.as_ref());
@@ -57,85 +57,85 @@ impl Teller<'_> {
             if !seen.insert((it.kind, places, it.resource)) {
                 continue;
             }
-            let cause = self.cause(What::Fault(it.kind), places, it.resource);
-            causes.try_add(self.from(), cause, || {
+            let cause = self.finding_cause(FindingKind::Fault(it.kind), places, it.resource);
+            causes.try_add(self.origin(), cause, || {
                 let slice = self.slice(first.min(step_of(&it.at)), it.resource, usize::MAX)?;
-                let names = LiveNames { slice: &slice, objects: &self.device.objects, titles: self.titles };
+                let names = SliceNames { slice: &slice, objects: &self.device.objects, object_names: self.object_names };
                 // Several parts of a resource are one fault.
                 let is_it = |own: &&UndefinedContents| {
                     (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
                 };
-                let all: Vec<UndefinedContents> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
+                let all: Vec<UndefinedContents> = found.iter().filter(is_it).filter_map(|it| slice.slice_fault(it)).collect();
                 let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
-                Some(self.finish(made, &it.at))
+                Some(self.finish_diagnostic(made, &it.at))
             });
         }
     }
 
     /// Turns races of events into findings.
-    pub(crate) fn races(&self, found: &[EventRace], causes: &mut Causes) {
+    pub(crate) fn report_races(&self, found: &[EventRace], causes: &mut CauseRegistry) {
         for it in found {
             let event = self.device.objects.events.get(&it.event);
-            let spot = |place: &ProgramLocation| Some(spot(&self.locate(place)?, self.titles));
-            let resource = event.map(|it| called(*it, self.titles)).unwrap_or_default();
-            let cause = Cause {
-                kind: What::Race(it.kind),
+            let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
+            let resource = event.map(|it| name_or_id(*it, self.object_names)).unwrap_or_default();
+            let cause = FindingCause {
+                kind: FindingKind::Race(it.kind),
                 at: spot(&it.at),
                 prior: spot(&it.prior),
                 resource,
                 is_observed: false,
             };
-            causes.add(self.from(), cause, |_| self.race(it));
+            causes.add(self.origin(), cause, |_| self.race_diagnostic(it));
         }
     }
 
-    fn race(&self, it: &EventRace) -> Diagnostic {
+    fn race_diagnostic(&self, it: &EventRace) -> Diagnostic {
         let event = self.device.objects.events.get(&it.event);
-        let name = event.map_or_else(|| "an event".to_owned(), |it| title(*it, self.titles));
+        let name = event.map_or_else(|| "an event".to_owned(), |it| object_text(*it, self.object_names));
         let function = |place: &ProgramLocation| self.locate(place).map_or("an earlier command", |it| function(&it));
         let (at, prior) = (function(&it.at), function(&it.prior));
         let (message, fix) = race_texts(it.kind, at, prior, &name);
         let made = Diagnostic {
-            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
-            places: vec![self.place("access", &it.at), self.place("prior access", &it.prior)],
-            objects: event.iter().map(|it| named("VkEvent", **it, self.titles)).collect(),
+            function: self.locate(&it.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
+            locations: vec![self.diagnostic_location("access", &it.at), self.diagnostic_location("prior access", &it.prior)],
+            objects: event.iter().map(|it| diagnostic_object("VkEvent", **it, self.object_names)).collect(),
             stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             fixes: vec![Fix { text: fix, is_verified: false }],
             ..Diagnostic::new(race_code(it.kind, at), Severity::Error, message)
         };
-        self.finish(made, &it.at)
+        self.finish_diagnostic(made, &it.at)
     }
 
-    pub(crate) fn from(&self) -> From {
-        From { device: self.id, is_recorded: self.recording.is_some() }
+    pub(crate) fn origin(&self) -> FindingOrigin {
+        FindingOrigin { device: self.id, is_recorded: self.recording.is_some() }
     }
 
-    fn locate(&self, place: &ProgramLocation) -> Option<Located<'_>> {
+    fn locate(&self, place: &ProgramLocation) -> Option<HistoryLocation<'_>> {
         match self.recording {
             Some(kept) => kept.locate(place),
-            None => self.device.window.locate(place),
+            None => self.device.history.locate(place),
         }
     }
 
-    pub(crate) fn slice(&self, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'_>> {
+    pub(crate) fn slice(&self, first: u32, about: ResourceId, commands_max: usize) -> Option<ProgramSlice<'_>> {
         let mut slice = match self.recording {
-            Some(kept) => Slice::of_recording(self.device, kept, about, commands_max),
-            None => Slice::new(self.device, first, about, commands_max),
+            Some(kept) => ProgramSlice::of_recording(self.device, kept, about, commands_max),
+            None => ProgramSlice::new(self.device, first, about, commands_max),
         }?;
-        if let Some(feed) = self.observed {
-            slice.observe(feed);
+        if let Some(feed) = self.feedback {
+            slice.apply_feedback(feed);
         }
         Some(slice)
     }
 
-    fn cause(&self, kind: What, (at, prior): (&ProgramLocation, Option<&ProgramLocation>), id: ResourceId) -> Cause {
-        let spot = |place: &ProgramLocation| Some(spot(&self.locate(place)?, self.titles));
+    fn finding_cause(&self, kind: FindingKind, (at, prior): (&ProgramLocation, Option<&ProgramLocation>), id: ResourceId) -> FindingCause {
+        let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
         let resource = self.device.objects.resources.get(&id);
-        let resource = resource.map(|it| called(it.0, self.titles)).unwrap_or_default();
-        Cause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.observed.is_some() }
+        let resource = resource.map(|it| name_or_id(it.0, self.object_names)).unwrap_or_default();
+        FindingCause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.feedback.is_some() }
     }
 
-    fn diagnostic(&self, it: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
+    fn hazard_diagnostic(&self, it: &Hazard, all: &[Hazard], known: usize) -> Diagnostic {
         let reason = if self.locate(&it.prior).is_none() {
             "the earlier access is older than the last steps that are kept, so it is not named"
         } else if known >= EXPLAINED_MAX {
@@ -145,32 +145,32 @@ impl Teller<'_> {
             match self.slice(first, it.resource, COMMANDS_MAX) {
                 None => "there are too many commands between the two accesses",
                 Some(slice) => match self.explained(&slice, it) {
-                    Some(diagnostic) => return self.finish(diagnostic, &it.at),
+                    Some(diagnostic) => return self.finish_diagnostic(diagnostic, &it.at),
                     None => "the two accesses alone, without what came before them, do not show it",
                 },
             }
         };
-        self.finish(self.unexplained(it, all, reason), &it.at)
+        self.finish_diagnostic(self.unexplained(it, all, reason), &it.at)
     }
 
     /// With explanation and fix.
-    fn explained(&self, slice: &Slice<'_>, it: &Hazard) -> Option<Diagnostic> {
-        let wanted = slice.found(it)?;
+    fn explained(&self, slice: &ProgramSlice<'_>, it: &Hazard) -> Option<Diagnostic> {
+        let wanted = slice.slice_hazard(it)?;
         let all = check(&slice.program);
         let is_it = |own: &&Hazard| {
             (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
         };
         let own: Vec<Hazard> = all.iter().filter(is_it).cloned().collect();
-        let names = LiveNames { slice, objects: &self.device.objects, titles: self.titles };
-        let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
-        if self.observed.is_some() {
-            tell_observed(&mut made);
+        let names = SliceNames { slice, objects: &self.device.objects, object_names: self.object_names };
+        let mut made = diagnose_hazards(&slice.program, &own, &names).into_iter().next()?;
+        if self.feedback.is_some() {
+            mark_observed(&mut made);
         }
         if own.len() < all.len() {
             // Whether a fix makes something new is known only beside all that is there already.
             let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
             made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
-            made.no_fix = proposal.why_not;
+            made.no_fix = proposal.no_fix_reason;
         }
         Some(made)
     }
@@ -182,19 +182,19 @@ impl Teller<'_> {
         let parts: Vec<String> =
             same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
         let resource = self.device.objects.resources.get(&it.resource);
-        let resource = resource.map(|it| title(it.0, self.titles)).unwrap_or_default();
+        let resource = resource.map(|it| object_text(it.0, self.object_names)).unwrap_or_default();
         let function = |place: &ProgramLocation| self.locate(place).map(|it| function(&it));
         let at = function(&it.at).unwrap_or("a command");
         let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
-        let places = [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.place(role, at));
+        let places = [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.diagnostic_location(role, at));
         let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
         let code = format!("SYNC-HAZARD-{}", it.kind.name());
         let own = self.device.objects.resources.get(&it.resource);
         Diagnostic {
-            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
-            places: places.to_vec(),
-            objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
-            facts: self.unexplained_facts(it, kind),
+            function: self.locate(&it.at).map_or("", |it| it.history_step.source.command.desc().name).to_owned(),
+            locations: places.to_vec(),
+            objects: own.iter().map(|it| diagnostic_resource(it, self.object_names)).collect(),
+            properties: self.unexplained_facts(it, kind),
             explanation: vec![format!("not explained: {reason}")],
             stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             ..Diagnostic::new(code, self.severity(it), message)
@@ -202,11 +202,11 @@ impl Teller<'_> {
     }
 
     /// Those of the properties that do not need an explanation.
-    fn unexplained_facts(&self, it: &Hazard, kind: String) -> Vec<Fact> {
-        let is_recorded = relation(&it.at, &it.prior) == Relation::Recorded;
+    fn unexplained_facts(&self, it: &Hazard, kind: String) -> Vec<Property> {
+        let is_recorded = relation(&it.at, &it.prior) == AccessRelation::Recorded;
         let (at, prior) = (self.locate(&it.at), self.locate(&it.prior));
-        let command = |it: Option<&Located<'_>>| it.map(|it| function(it).to_owned());
-        let region = |it: Option<&Located<'_>>| it.and_then(|it| labels(it.kept, it.mark()).path());
+        let command = |it: Option<&HistoryLocation<'_>>| it.map(|it| function(it).to_owned());
+        let region = |it: Option<&HistoryLocation<'_>>| it.and_then(|it| labels(it.history_step, it.command_call()).path());
         let all = [
             ("message_type", (!is_recorded).then(|| "SubmitTimeError".to_owned())),
             ("hazard_type", Some(kind)),
@@ -215,11 +215,11 @@ impl Teller<'_> {
             ("debug_region", region(at.as_ref())),
             ("prior_debug_region", region(prior.as_ref())),
         ];
-        all.into_iter().filter_map(|(key, value)| Some(Fact { key, value: value? })).collect()
+        all.into_iter().filter_map(|(key, value)| Some(Property { key, value: value? })).collect()
     }
 
     /// Where something happened, as far as that is known.
-    fn place(&self, role: &'static str, place: &ProgramLocation) -> DiagPlace {
+    fn diagnostic_location(&self, role: &'static str, place: &ProgramLocation) -> DiagPlace {
         let Some(it) = self.locate(place) else {
             return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
         };
@@ -233,21 +233,21 @@ impl Teller<'_> {
         };
         DiagPlace {
             path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
-            labels: labels(it.kept, it.mark()),
+            labels: labels(it.history_step, it.command_call()),
             ..DiagPlace::new(role, text.clone(), text)
         }
     }
 
     /// The command buffer and the queue of an access.
-    fn executors(&self, it: &Located<'_>) -> Vec<Object> {
-        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object, self.titles));
-        let queue = self.device.objects.queue_of(&it.kept.step).filter(|_| !it.kept.is_recording());
-        buffer.into_iter().chain(queue.map(|it| named("VkQueue", it, self.titles))).collect()
+    fn executors(&self, it: &HistoryLocation<'_>) -> Vec<DiagnosticObject> {
+        let buffer = it.recorded.map(|it| diagnostic_object("VkCommandBuffer", it.0.object, self.object_names));
+        let queue = self.device.objects.queue_of(&it.history_step.step).filter(|_| !it.history_step.is_recording());
+        buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
     /// What nobody followed is only as sure as the accesses that are known.
     fn severity(&self, it: &Hazard) -> Severity {
-        let is_certain = |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
+        let is_certain = |place: &ProgramLocation| match self.locate(place).map(|it| (it.recorded, &it.history_step.step)) {
             None => false,
             Some((None, HostStep::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
             Some((None, _)) => true,
@@ -262,12 +262,12 @@ impl Teller<'_> {
         if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }
     }
 
-    fn place_text(&self, it: &Located<'_>) -> String {
-        let step = step_text(it.kept, &self.device.objects, self.titles);
+    fn place_text(&self, it: &HistoryLocation<'_>) -> String {
+        let step = step_text(it.history_step, &self.device.objects, self.object_names);
         let Some((recorded, index)) = it.recorded else { return step };
-        let recorded = recorded_text(recorded, index, self.titles);
-        let function = it.mark().map_or_else(|| function(it).to_owned(), function_text);
-        match it.kept.is_recording() {
+        let recorded = recorded_text(recorded, index, self.object_names);
+        let function = it.command_call().map_or_else(|| function(it).to_owned(), function_text);
+        match it.history_step.is_recording() {
             true => format!("{recorded}: {function}"),
             false => format!("{recorded}, {step}: {function}"),
         }
@@ -277,34 +277,34 @@ impl Teller<'_> {
     fn stacks(&self, places: [(&str, &ProgramLocation); 2]) -> Vec<CallStack> {
         let stack = |(role, place): (&str, &ProgramLocation)| {
             let it = self.locate(place)?;
-            let number = it.mark().map_or(it.kept.stack, |it| it.stack);
+            let number = it.command_call().map_or(it.history_step.stack, |it| it.stack);
             (number != 0).then(|| CallStack { role: role.to_owned(), number })
         };
         places.into_iter().filter_map(stack).collect()
     }
 
     /// With who executes it, and no longer than one wants to read.
-    fn finish(&self, mut diagnostic: Diagnostic, at: &ProgramLocation) -> Diagnostic {
+    fn finish_diagnostic(&self, mut diagnostic: Diagnostic, at: &ProgramLocation) -> Diagnostic {
         diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
-        shorten(&mut diagnostic.explanation);
+        shorten_explanation(&mut diagnostic.explanation);
         diagnostic.count = 1;
         diagnostic
     }
 }
 
 /// Says that it is known what the device did.
-fn tell_observed(it: &mut Diagnostic) {
+fn mark_observed(it: &mut Diagnostic) {
     match it.severity {
         Severity::Error => {
             it.message += " It was observed: on the device, shaders did touch what the two accesses share.";
-            it.facts.push(Fact { key: "observed", value: "true".to_owned() });
+            it.properties.push(Property { key: "observed", value: "true".to_owned() });
         }
         _ => it.explanation.push("what shaders touched on the device does not decide it".to_owned()),
     }
 }
 
 /// Programs may have hundreds of barriers between two accesses; the first and the last tell most.
-fn shorten(lines: &mut Vec<String>) {
+fn shorten_explanation(lines: &mut Vec<String>) {
     let left_out = lines.len().saturating_sub(2 * LINES_MAX);
     if left_out > 1 {
         let text = format!("({left_out} operations are not listed; none of them covers either)");
@@ -312,19 +312,19 @@ fn shorten(lines: &mut Vec<String>) {
     }
 }
 
-fn function(it: &Located<'_>) -> &'static str {
-    it.mark().map_or(it.kept.source.command, |it| it.function).desc().name
+fn function(it: &HistoryLocation<'_>) -> &'static str {
+    it.command_call().map_or(it.history_step.source.command, |it| it.function).desc().name
 }
 
-fn spot(it: &Located<'_>, titles: &ObjectNames) -> Spot {
-    let recorded = it.recorded.map(|(recorded, index)| Recording {
+fn cause_location(it: &HistoryLocation<'_>, titles: &ObjectNames) -> CauseLocation {
+    let recorded = it.recorded.map(|(recorded, index)| RecordedPosition {
         name: titles.name(recorded.object).map(str::to_owned),
-        functions: recorded.marks.iter().take(index as usize + 1).map(|it| it.function).collect(),
+        functions: recorded.calls.iter().take(index as usize + 1).map(|it| it.function).collect(),
     });
-    Spot { function: it.mark().map_or(it.kept.source.command, |it| it.function), recorded }
+    CauseLocation { function: it.command_call().map_or(it.history_step.source.command, |it| it.function), recorded }
 }
 
 /// The name of an object, or its number where it has none.
-fn called(object: ObjectId, titles: &ObjectNames) -> String {
+fn name_or_id(object: ObjectId, titles: &ObjectNames) -> String {
     titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
 }

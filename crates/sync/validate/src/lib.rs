@@ -33,7 +33,7 @@ mod translate;
 mod validator;
 mod window;
 
-pub use causes::Finding;
+pub use causes::ValidatorFinding;
 pub use devices::is_launch;
-pub use observed::{AddressTouched, BindingTouched, Bytes, Feedback, Launch, StageTouches};
+pub use observed::{AddressTouched, BindingTouched, TouchedBytes, CommandBufferFeedback, ShaderLaunch, StageTouches};
 pub use validator::Validator;

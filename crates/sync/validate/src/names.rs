@@ -1,20 +1,20 @@
 //! What the things of a running program are called: functions, object numbers, and the application's own names.
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{Labels, Object};
-use lavascope_explain::{Executor, Names, Sequence, description, kind_of};
+use lavascope_diag::{DebugLabels, DiagnosticObject};
+use lavascope_explain::{ExecutorNames, ProgramNames, CommandSequenceNumber, resource_description, object_type};
 use lavascope_record::{LabelPath, ObjectNames};
 use lavascope_sync_ir::{
     CommandLocation, CommandBufferId, FenceId, ProgramLocation, QueueId, RenderPassId, Resource, ResourceId, SemaphoreId, HostStep,
 };
 
-use crate::device::Objects;
-use crate::recording::{Mark, Recorded};
-use crate::slice::Slice;
-use crate::window::{Kept, step_of};
+use crate::device::DeviceObjects;
+use crate::recording::{CommandCall, RecordedCommandBuffer};
+use crate::slice::ProgramSlice;
+use crate::window::{HistoryStep, step_of};
 
 /// `VkBuffer#3 "vertices"`.
-pub(crate) fn title(object: ObjectId, titles: &ObjectNames) -> String {
+pub(crate) fn object_text(object: ObjectId, titles: &ObjectNames) -> String {
     match titles.name(object) {
         Some(name) => format!("{object} {name:?}"),
         None => object.to_string(),
@@ -22,22 +22,22 @@ pub(crate) fn title(object: ObjectId, titles: &ObjectNames) -> String {
 }
 
 /// `command 3 of VkCommandBuffer#1 "upload"`.
-pub(crate) fn recorded_text(recorded: &Recorded, index: u32, titles: &ObjectNames) -> String {
-    let own = title(recorded.object, titles);
-    match recorded.marks.get(index as usize) {
+pub(crate) fn recorded_text(recorded: &RecordedCommandBuffer, index: u32, titles: &ObjectNames) -> String {
+    let own = object_text(recorded.object, titles);
+    match recorded.calls.get(index as usize) {
         Some(mark) => format!("command {} of {own}", mark.number),
         None => format!("the end of {own}"),
     }
 }
 
 /// `vkCmdDraw in Frame::Shadows`.
-pub(crate) fn function_text(mark: &Mark) -> String {
+pub(crate) fn function_text(mark: &CommandCall) -> String {
     let name = mark.function.desc().name;
     mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {}", it.join("::")))
 }
 
 /// `submit 4 on VkQueue#0`, or the call that something else is.
-pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &ObjectNames) -> String {
+pub(crate) fn step_text(kept: &HistoryStep, objects: &DeviceObjects, titles: &ObjectNames) -> String {
     match &kept.step {
         _ if kept.is_recording() => "the recording".to_owned(),
         HostStep::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
@@ -49,39 +49,39 @@ pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &ObjectNames) ->
 }
 
 /// The debug labels around something.
-pub(crate) fn labels(kept: &Kept, mark: Option<&Mark>) -> Labels {
+pub(crate) fn labels(kept: &HistoryStep, mark: Option<&CommandCall>) -> DebugLabels {
     let list = |it: Option<&LabelPath>| it.iter().flat_map(|it| it.iter()).map(|it| it.to_string()).collect();
-    Labels { queue: list(kept.labels.as_ref()), commands: list(mark.and_then(|it| it.labels.as_ref())) }
+    DebugLabels { queue: list(kept.labels.as_ref()), commands: list(mark.and_then(|it| it.labels.as_ref())) }
 }
 
 /// An object as the application knows it.
-pub(crate) fn named(kind: &'static str, object: ObjectId, titles: &ObjectNames) -> Object {
-    Object::new(kind, object.serial(), titles.name(object).map(str::to_owned))
+pub(crate) fn diagnostic_object(kind: &'static str, object: ObjectId, titles: &ObjectNames) -> DiagnosticObject {
+    DiagnosticObject::new(kind, object.serial(), titles.name(object).map(str::to_owned))
 }
 
 /// The same of a resource, with what it is like.
-pub(crate) fn named_resource(it: &(ObjectId, Resource), titles: &ObjectNames) -> Object {
-    Object { description: Some(description(&it.1)), ..named(kind_of(Some(&it.1)), it.0, titles) }
+pub(crate) fn diagnostic_resource(it: &(ObjectId, Resource), titles: &ObjectNames) -> DiagnosticObject {
+    DiagnosticObject { description: Some(resource_description(&it.1)), ..diagnostic_object(object_type(Some(&it.1)), it.0, titles) }
 }
 
-pub(crate) fn queue_text(queue: QueueId, objects: &Objects, titles: &ObjectNames) -> String {
-    objects.queue_objects.get(&queue).map_or_else(|| format!("queue {}", queue.0), |it| title(*it, titles))
+pub(crate) fn queue_text(queue: QueueId, objects: &DeviceObjects, titles: &ObjectNames) -> String {
+    objects.queue_objects.get(&queue).map_or_else(|| format!("queue {}", queue.0), |it| object_text(*it, titles))
 }
 
 /// The names of a slice.
-pub(crate) struct LiveNames<'a> {
-    pub(crate) slice: &'a Slice<'a>,
-    pub(crate) objects: &'a Objects,
-    pub(crate) titles: &'a ObjectNames,
+pub(crate) struct SliceNames<'a> {
+    pub(crate) slice: &'a ProgramSlice<'a>,
+    pub(crate) objects: &'a DeviceObjects,
+    pub(crate) object_names: &'a ObjectNames,
 }
 
-impl LiveNames<'_> {
-    fn title(&self, object: Option<&ObjectId>, kind: &str) -> String {
-        object.map_or_else(|| kind.to_owned(), |it| title(*it, self.titles))
+impl SliceNames<'_> {
+    fn object_text(&self, object: Option<&ObjectId>, kind: &str) -> String {
+        object.map_or_else(|| kind.to_owned(), |it| object_text(*it, self.object_names))
     }
 
     /// The command buffer of a place, and the index in there.
-    fn find(&self, at: &CommandLocation) -> Option<(&Recorded, u32)> {
+    fn find(&self, at: &CommandLocation) -> Option<(&RecordedCommandBuffer, u32)> {
         let program = &self.slice.program;
         let HostStep::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
         let mut buffer = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
@@ -91,37 +91,37 @@ impl LiveNames<'_> {
             let lavascope_sync_ir::Command::Execute(all) = commands.get(step[0] as usize)? else { return None };
             buffer = *all.get(step[1] as usize)?;
         }
-        Some((self.slice.buffers.get(buffer.0 as usize)?, *last))
+        Some((self.slice.recorded_buffers.get(buffer.0 as usize)?, *last))
     }
 
-    fn mark(&self, place: &ProgramLocation) -> Option<&Mark> {
+    fn command_call(&self, place: &ProgramLocation) -> Option<&CommandCall> {
         let ProgramLocation::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;
-        recorded.marks.get(index as usize)
+        recorded.calls.get(index as usize)
     }
 }
 
-impl Names for LiveNames<'_> {
+impl ProgramNames for SliceNames<'_> {
     fn resource(&self, resource: ResourceId) -> String {
         let id = self.slice.resources.get(resource.0 as usize);
-        self.title(id.and_then(|it| self.objects.resources.get(it)).map(|it| &it.0), "a resource")
+        self.object_text(id.and_then(|it| self.objects.resources.get(it)).map(|it| &it.0), "a resource")
     }
 
     fn queue(&self, queue: QueueId) -> String {
-        queue_text(queue, self.objects, self.titles)
+        queue_text(queue, self.objects, self.object_names)
     }
 
-    fn place(&self, place: &ProgramLocation) -> String {
+    fn location(&self, place: &ProgramLocation) -> String {
         let at = match place {
             ProgramLocation::Step(step) => return self.step(*step),
             ProgramLocation::Command(at) => at,
         };
         let Some((recorded, index)) = self.find(at) else { return self.batch(at.step, at.batch) };
-        let mut text = recorded_text(recorded, index, self.titles);
+        let mut text = recorded_text(recorded, index, self.object_names);
         if at.path.len() > 1
             && let Some((primary, index)) = self.find(&CommandLocation { path: at.path[..1].to_vec(), ..at.clone() })
         {
-            text += &format!(", executed by {}", recorded_text(primary, index, self.titles));
+            text += &format!(", executed by {}", recorded_text(primary, index, self.object_names));
         }
         // Nothing of it was submitted yet.
         if self.slice.steps.get(at.step as usize).is_some_and(|it| it.is_recording()) {
@@ -130,15 +130,15 @@ impl Names for LiveNames<'_> {
         format!("{text}, {}", self.batch(at.step, at.batch))
     }
 
-    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String {
-        match self.slice.buffers.get(buffer.0 as usize) {
-            Some(recorded) => recorded_text(recorded, command, self.titles),
+    fn recorded_command(&self, buffer: CommandBufferId, command: u32) -> String {
+        match self.slice.recorded_buffers.get(buffer.0 as usize) {
+            Some(recorded) => recorded_text(recorded, command, self.object_names),
             None => "a command buffer".to_owned(),
         }
     }
 
     fn function(&self, place: &ProgramLocation, _stage: u64) -> String {
-        if let Some(mark) = self.mark(place) {
+        if let Some(mark) = self.command_call(place) {
             return mark.function.desc().name.to_owned();
         }
         let ProgramLocation::Step(step) = place else { return "a command".to_owned() };
@@ -152,7 +152,7 @@ impl Names for LiveNames<'_> {
 
     fn step(&self, step: u32) -> String {
         let kept = self.slice.steps.get(step as usize);
-        kept.map_or_else(|| "a submission".to_owned(), |it| step_text(it, self.objects, self.titles))
+        kept.map_or_else(|| "a submission".to_owned(), |it| step_text(it, self.objects, self.object_names))
     }
 
     fn batch(&self, step: u32, batch: u32) -> String {
@@ -164,32 +164,32 @@ impl Names for LiveNames<'_> {
 
     fn render_pass(&self, pass: RenderPassId) -> String {
         let id = self.slice.passes.get(pass.0 as usize);
-        self.title(id.and_then(|it| self.objects.passes.get(it)).map(|it| &it.0), "a render pass")
+        self.object_text(id.and_then(|it| self.objects.passes.get(it)).map(|it| &it.0), "a render pass")
     }
 
     fn semaphore(&self, semaphore: SemaphoreId) -> String {
         let id = self.slice.semaphores.get(semaphore.0 as usize);
-        self.title(id.and_then(|it| self.objects.semaphores.get(it)), "a semaphore")
+        self.object_text(id.and_then(|it| self.objects.semaphores.get(it)), "a semaphore")
     }
 
     fn fence(&self, fence: FenceId) -> String {
         let id = self.slice.fences.get(fence.0 as usize);
-        self.title(id.and_then(|it| self.objects.fences.get(it)), "a fence")
+        self.object_text(id.and_then(|it| self.objects.fences.get(it)), "a fence")
     }
 
     fn source(&self, place: &ProgramLocation) -> Option<String> {
-        Some(function_text(self.mark(place)?))
+        Some(function_text(self.command_call(place)?))
     }
 
-    fn object(&self, resource: ResourceId) -> Object {
+    fn object(&self, resource: ResourceId) -> DiagnosticObject {
         let id = self.slice.resources.get(resource.0 as usize);
         let own = id.and_then(|it| self.objects.resources.get(it));
-        own.map_or_else(|| Object::new(kind_of(None), 0, None), |it| named_resource(it, self.titles))
+        own.map_or_else(|| DiagnosticObject::new(object_type(None), 0, None), |it| diagnostic_resource(it, self.object_names))
     }
 
-    fn labels(&self, place: &ProgramLocation) -> Labels {
+    fn labels(&self, place: &ProgramLocation) -> DebugLabels {
         let kept = self.slice.steps.get(step_of(place) as usize);
-        kept.map_or_else(Labels::default, |it| labels(it, self.mark(place)))
+        kept.map_or_else(DebugLabels::default, |it| labels(it, self.command_call(place)))
     }
 
     fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
@@ -200,34 +200,34 @@ impl Names for LiveNames<'_> {
         ends.map(|it| self.function(&part(it), stage)).collect()
     }
 
-    fn call(&self, place: &ProgramLocation) -> Option<String> {
+    fn submitting_call(&self, place: &ProgramLocation) -> Option<String> {
         let kept = self.slice.steps.get(step_of(place) as usize)?;
         Some(kept.source.command.desc().name.to_owned())
     }
 
-    fn executor(&self, place: &ProgramLocation) -> Option<Executor> {
+    fn executor(&self, place: &ProgramLocation) -> Option<ExecutorNames> {
         let ProgramLocation::Command(at) = place else { return None };
         let (recorded, _) = self.find(at)?;
         let HostStep::Submit { queue, .. } = self.slice.program.steps.get(at.step as usize)? else { return None };
-        Some(Executor { commands: title(recorded.object, self.titles), queue: self.queue(*queue) })
+        Some(ExecutorNames { command_buffer: object_text(recorded.object, self.object_names), queue: self.queue(*queue) })
     }
 
     fn submit_index(&self, step: u32) -> u64 {
         self.slice.steps.get(step as usize).map_or(0, |it| it.submit)
     }
 
-    fn stack(&self, place: &ProgramLocation) -> Option<u32> {
+    fn call_stack(&self, place: &ProgramLocation) -> Option<u32> {
         let own = match place {
-            ProgramLocation::Command(_) => self.mark(place)?.stack,
+            ProgramLocation::Command(_) => self.command_call(place)?.stack,
             ProgramLocation::Step(step) => self.slice.steps.get(*step as usize)?.stack,
         };
         Some(own).filter(|it| *it != 0)
     }
 
-    fn sequence(&self, place: &ProgramLocation) -> Option<Sequence> {
+    fn sequence(&self, place: &ProgramLocation) -> Option<CommandSequenceNumber> {
         let ProgramLocation::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;
-        let mark = recorded.marks.get(index as usize)?;
-        Some(Sequence { command: mark.number, resets: recorded.resets })
+        let mark = recorded.calls.get(index as usize)?;
+        Some(CommandSequenceNumber { command: mark.number, resets: recorded.resets })
     }
 }

@@ -13,26 +13,26 @@ use lavascope_sync_ir::{
     ResourceId, SemaphoreId, HostStep,
 };
 
-use crate::feedback::Feed;
-use crate::recording::Mark;
-use crate::slice::Slice;
-use crate::translate::{self, Ids};
-use crate::window::Kept;
+use crate::feedback::PendingFeedback;
+use crate::recording::CommandCall;
+use crate::slice::ProgramSlice;
+use crate::translate::{self, IdMapper};
+use crate::window::HistoryStep;
 
 /// What the device did with a command buffer since the last time that somebody told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Feedback {
-    pub commands: ObjectId,
+pub struct CommandBufferFeedback {
+    pub command_buffer: ObjectId,
     /// How often it was executed.
     pub executions: u32,
     /// Whether all of it was executed, and what it touched is known.
-    pub is_whole: bool,
-    pub launches: Vec<Launch>,
+    pub is_complete: bool,
+    pub launches: Vec<ShaderLaunch>,
 }
 
 /// A draw or dispatch of which it is known what its shaders touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct ShaderLaunch {
     /// Counted from zero, among the draws and dispatches of the command buffer.
     pub number: u32,
     pub function: ApiCommand,
@@ -62,11 +62,11 @@ pub struct BindingTouched {
     /// The descriptors that were used.
     pub elements: Vec<u32>,
     /// There were others, too.
-    pub is_lost: bool,
+    pub is_incomplete: bool,
     /// It was touched if the shader ran at all, and nobody saw that it did.
     pub is_assumed: bool,
     /// From the beginning of what a descriptor leads to; none for what is no buffer.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<TouchedBytes>,
     /// Four bytes stand for a texel, however large that is.
     pub are_texels: bool,
 }
@@ -78,12 +78,12 @@ pub struct AddressTouched {
     pub writes: bool,
     pub is_atomic: bool,
     /// By their addresses.
-    pub bytes: Bytes,
+    pub bytes: TouchedBytes,
 }
 
 /// Bytes that were touched, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bytes {
+pub struct TouchedBytes {
     /// No others were.
     pub may: Vec<Range<u64>>,
     /// These surely were, if there is one descriptor only.
@@ -95,15 +95,15 @@ const PARTS_MAX: usize = 256;
 /// Of texel buffers that have more, shaders cannot count the bytes.
 const TEXELS_END: u64 = 1 << 30;
 
-impl Slice<'_> {
+impl ProgramSlice<'_> {
     /// Puts what was touched in the place of what might have been, for each time that it was executed.
-    pub(crate) fn observe(&mut self, feed: &Feed) {
+    pub(crate) fn apply_feedback(&mut self, feed: &PendingFeedback) {
         for at in 0..self.steps.len() {
             let step = self.steps[at].index;
             let HostStep::Submit { batches, .. } = &self.program.steps[at] else { continue };
             let mut batches = batches.clone();
             for id in batches.iter_mut().flat_map(|it| &mut it.command_buffers) {
-                *id = self.observed(*id, step, feed);
+                *id = self.apply_feedback_to(*id, step, feed);
             }
             if let HostStep::Submit { batches: own, .. } = &mut self.program.steps[at] {
                 *own = batches;
@@ -112,22 +112,22 @@ impl Slice<'_> {
     }
 
     /// A command buffer as it was executed.
-    fn observed(&mut self, id: CommandBufferId, step: u32, feed: &Feed) -> CommandBufferId {
-        let Some(recorded) = self.buffers.get(id.0 as usize).cloned() else { return id };
-        let feedback = feed.of(recorded.object, step);
+    fn apply_feedback_to(&mut self, id: CommandBufferId, step: u32, feed: &PendingFeedback) -> CommandBufferId {
+        let Some(recorded) = self.recorded_buffers.get(id.0 as usize).cloned() else { return id };
+        let feedback = feed.feedback_for(recorded.object, step);
         let mut made = self.program.command_buffers[id.0 as usize].clone();
         let mut is_other = false;
-        for (index, (mark, command)) in recorded.marks.iter().zip(&mut made.commands).enumerate() {
+        for (index, (mark, command)) in recorded.calls.iter().zip(&mut made.commands).enumerate() {
             match command {
                 Command::Execute(all) => {
                     let before = all.clone();
-                    all.iter_mut().for_each(|it| *it = self.observed(*it, step, feed));
+                    all.iter_mut().for_each(|it| *it = self.apply_feedback_to(*it, step, feed));
                     is_other |= before != *all;
                 }
                 Command::Action(accesses) => {
                     if let Some((launch, is_single)) = feedback.and_then(|it| it.launch(mark)) {
                         let all = recorded.accesses(index).unwrap_or_default();
-                        *accesses = touched(accesses, &all, launch, is_single);
+                        *accesses = touched_accesses(accesses, &all, launch, is_single);
                         is_other = true;
                     }
                 }
@@ -137,15 +137,15 @@ impl Slice<'_> {
         if !is_other {
             return id;
         }
-        self.buffers.push(recorded);
+        self.recorded_buffers.push(recorded);
         self.program.command_buffers.push(made);
         CommandBufferId(self.program.command_buffers.len() as u32 - 1)
     }
 }
 
-impl Feedback {
+impl CommandBufferFeedback {
     /// What is known of a command, and whether it was executed once.
-    fn launch(&self, mark: &Mark) -> Option<(&Launch, bool)> {
+    fn launch(&self, mark: &CommandCall) -> Option<(&ShaderLaunch, bool)> {
         let number = mark.launch.checked_sub(1)?;
         let launch = self.launches.iter().find(|it| it.number == number && it.function == mark.function)?;
         Some((launch, self.executions == 1))
@@ -153,19 +153,19 @@ impl Feedback {
 }
 
 /// Those of some resources, in order, that a step has to do with as it was executed.
-pub(crate) fn touched_resources(kept: &Kept, feed: &Feed, about: &[ResourceId]) -> Vec<ResourceId> {
-    let mut found = Mentioned { about, found: BTreeSet::new() };
+pub(crate) fn touched_resources(kept: &HistoryStep, feed: &PendingFeedback, about: &[ResourceId]) -> Vec<ResourceId> {
+    let mut found = MentionedResources { candidates: about, found: BTreeSet::new() };
     let buffers = kept.buffers.iter().flatten();
     for recorded in buffers.flat_map(|it| it.own.iter().chain(it.executed.iter().map(|it| &it.1))) {
-        let feedback = feed.of(recorded.object, kept.index);
-        for (mark, command) in recorded.marks.iter().zip(recorded.commands()) {
+        let feedback = feed.feedback_for(recorded.object, kept.index);
+        for (mark, command) in recorded.calls.iter().zip(recorded.commands()) {
             let Command::Action(all) = &*command else {
                 translate::command(&command, &mut found);
                 continue;
             };
-            let own: Vec<Access> = all.iter().filter(|it| found.is_about(it.resource)).cloned().collect();
+            let own: Vec<Access> = all.iter().filter(|it| found.is_candidate(it.resource)).cloned().collect();
             let made = match feedback.and_then(|it| it.launch(mark)).filter(|_| !own.is_empty()) {
-                Some((launch, is_single)) => touched(&own, all, launch, is_single),
+                Some((launch, is_single)) => touched_accesses(&own, all, launch, is_single),
                 None => own,
             };
             found.found.extend(made.iter().map(|it| it.resource));
@@ -175,20 +175,20 @@ pub(crate) fn touched_resources(kept: &Kept, feed: &Feed, about: &[ResourceId]) 
 }
 
 /// Resources that commands speak of.
-struct Mentioned<'a> {
-    about: &'a [ResourceId],
+struct MentionedResources<'a> {
+    candidates: &'a [ResourceId],
     found: BTreeSet<ResourceId>,
 }
 
-impl Mentioned<'_> {
-    fn is_about(&self, id: ResourceId) -> bool {
-        self.about.binary_search(&id).is_ok()
+impl MentionedResources<'_> {
+    fn is_candidate(&self, id: ResourceId) -> bool {
+        self.candidates.binary_search(&id).is_ok()
     }
 }
 
-impl Ids for Mentioned<'_> {
+impl IdMapper for MentionedResources<'_> {
     fn resource(&mut self, id: ResourceId) -> ResourceId {
-        if self.is_about(id) {
+        if self.is_candidate(id) {
             self.found.insert(id);
         }
         id
@@ -216,13 +216,13 @@ impl Ids for Mentioned<'_> {
 }
 
 /// Some of the accesses of a command, as far as they were made.
-fn touched(accesses: &[Access], all: &[Access], launch: &Launch, is_single: bool) -> Vec<Access> {
+fn touched_accesses(accesses: &[Access], all: &[Access], launch: &ShaderLaunch, is_single: bool) -> Vec<Access> {
     let mut made = Vec::new();
     for access in accesses {
-        let stage = stage(access, launch);
+        let stage = stage_touches(access, launch);
         let is_known = match access.origin.kind() {
             OriginKind::Descriptor(own) => stage
-                .and_then(|it| sites(access, own, it))
+                .and_then(|it| binding_touches(access, own, it))
                 .map(|it| add_touched(access, all, &it, is_single, &mut made)),
             OriginKind::Address(buffer) => stage
                 .and_then(|it| it.addresses.as_deref())
@@ -237,7 +237,7 @@ fn touched(accesses: &[Access], all: &[Access], launch: &Launch, is_single: bool
 }
 
 /// What the stage of an access touched; none where the access is certain, or nobody kept it.
-fn stage<'a>(access: &Access, launch: &'a Launch) -> Option<&'a StageTouches> {
+fn stage_touches<'a>(access: &Access, launch: &'a ShaderLaunch) -> Option<&'a StageTouches> {
     if access.certainty == Certainty::Certain {
         return None;
     }
@@ -247,33 +247,33 @@ fn stage<'a>(access: &Access, launch: &'a Launch) -> Option<&'a StageTouches> {
 }
 
 /// Whether what was touched is of the kind of an access.
-fn is_of_kind(access: &Access, (reads, writes, is_atomic): (bool, bool, bool)) -> bool {
+fn is_same_access_kind(access: &Access, (reads, writes, is_atomic): (bool, bool, bool)) -> bool {
     let is_write = access.access == AccessFlags2::SHADER_STORAGE_WRITE.0;
     is_atomic == (access.order == RasterOrder::Atomic) && if is_write { writes } else { reads }
 }
 
 /// What was touched by accesses of the same kind; none where nobody kept it.
-fn sites<'a>(access: &Access, own: Descriptor, stage: &'a StageTouches) -> Option<Vec<&'a BindingTouched>> {
+fn binding_touches<'a>(access: &Access, own: Descriptor, stage: &'a StageTouches) -> Option<Vec<&'a BindingTouched>> {
     if !stage.covered.contains(&(own.set, own.binding)) {
         return None;
     }
     let sites = stage.touched.iter().filter(|it| {
-        (it.set, it.binding) == (own.set, own.binding) && is_of_kind(access, (it.reads, it.writes, it.is_atomic))
+        (it.set, it.binding) == (own.set, own.binding) && is_same_access_kind(access, (it.reads, it.writes, it.is_atomic))
     });
     let sites: Vec<&BindingTouched> = sites.collect();
-    (!sites.iter().any(|it| it.is_lost)).then_some(sites)
+    (!sites.iter().any(|it| it.is_incomplete)).then_some(sites)
 }
 
 /// What was touched by addresses, in the buffer that begins at one.
 fn add_addressed(access: &Access, buffer: u64, all: &[AddressTouched], is_single: bool, made: &mut Vec<Access>) {
     let Region::Buffer(region) = &access.region else { return made.push(access.clone()) };
-    for it in all.iter().filter(|it| is_of_kind(access, (it.reads, it.writes, it.is_atomic))) {
+    for it in all.iter().filter(|it| is_same_access_kind(access, (it.reads, it.writes, it.is_atomic))) {
         add_bytes(access, region, -i128::from(buffer), &it.bytes, is_single, made);
     }
 }
 
 fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_single: bool, made: &mut Vec<Access>) {
-    let elements = elements_beside(access, all);
+    let elements = binding_elements(access, all);
     let OriginKind::Descriptor(own) = access.origin.kind() else { return };
     for site in sites {
         // Of descriptors that are the same as the first one, only that is told.
@@ -294,7 +294,7 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
                         add_bytes(access, region, base, bytes, is_sure, made);
                     }
                     (true, true) if (region.end - region.start) / u64::from(access.word_offset.max(1)) < TEXELS_END => {
-                        let bytes = bytes.of_texels(access.word_offset.into());
+                        let bytes = bytes.scaled_to_texels(access.word_offset.into());
                         add_bytes(access, region, region.start.into(), &bytes, is_sure, made);
                     }
                     _ => made.push(access.clone()),
@@ -310,7 +310,7 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
 }
 
 /// The descriptors of the same binding that a command may use in the same stage, in order.
-fn elements_beside(access: &Access, all: &[Access]) -> Vec<u32> {
+fn binding_elements(access: &Access, all: &[Access]) -> Vec<u32> {
     let OriginKind::Descriptor(own) = access.origin.kind() else { return Vec::new() };
     let beside = all.iter().filter(|it| it.stage == access.stage).filter_map(|it| match it.origin.kind() {
         OriginKind::Descriptor(it) if (it.set, it.binding) == (own.set, own.binding) => Some(it.element),
@@ -326,16 +326,16 @@ fn is_texel_buffer(ty: i32) -> bool {
     [DescriptorType::UNIFORM_TEXEL_BUFFER.0, DescriptorType::STORAGE_TEXEL_BUFFER.0].contains(&ty)
 }
 
-impl Bytes {
+impl TouchedBytes {
     /// Bytes of texels that are so large.
-    fn of_texels(&self, size: u64) -> Bytes {
+    fn scaled_to_texels(&self, size: u64) -> TouchedBytes {
         let bytes = |it: &Range<u64>| it.start / 4 * size..it.end / 4 * size;
-        Bytes { may: self.may.iter().map(bytes).collect(), must: self.must.iter().map(bytes).collect() }
+        TouchedBytes { may: self.may.iter().map(bytes).collect(), must: self.must.iter().map(bytes).collect() }
     }
 }
 
 /// What was touched of a region. Bytes are counted from a base, which is where it is in the resource.
-fn add_bytes(access: &Access, region: &Range<u64>, base: i128, bytes: &Bytes, is_sure: bool, made: &mut Vec<Access>) {
+fn add_bytes(access: &Access, region: &Range<u64>, base: i128, bytes: &TouchedBytes, is_sure: bool, made: &mut Vec<Access>) {
     let inside = |it: &Range<u64>| {
         let moved = base + i128::from(it.start)..base + i128::from(it.end);
         let cut = moved.start.max(region.start.into())..moved.end.min(region.end.into());
@@ -351,14 +351,14 @@ fn add_bytes(access: &Access, region: &Range<u64>, base: i128, bytes: &Bytes, is
             return;
         }
     }
-    for (bytes, is_whole) in fewer(bytes.may.iter().filter_map(inside).collect()) {
+    for (bytes, is_whole) in merge_closest(bytes.may.iter().filter_map(inside).collect()) {
         let certainty = if is_sure && is_whole { Certainty::Somewhere } else { Certainty::Maybe };
         made.push(part(bytes, certainty));
     }
 }
 
 /// As many as there may be: what is closest to each other becomes one.
-fn fewer(mut all: Vec<(Range<u64>, bool)>) -> Vec<(Range<u64>, bool)> {
+fn merge_closest(mut all: Vec<(Range<u64>, bool)>) -> Vec<(Range<u64>, bool)> {
     if all.len() <= PARTS_MAX {
         return all;
     }
@@ -398,16 +398,16 @@ mod tests {
         Access { certainty, word_offset: 1, origin, ..made }
     }
 
-    fn launch(elements: &[u32], may: &[Range<u64>], must: &[Range<u64>]) -> Launch {
+    fn launch(elements: &[u32], may: &[Range<u64>], must: &[Range<u64>]) -> ShaderLaunch {
         let touched = BindingTouched {
             binding: 1,
             writes: true,
             elements: elements.to_vec(),
-            bytes: Some(Bytes { may: may.to_vec(), must: must.to_vec() }),
+            bytes: Some(TouchedBytes { may: may.to_vec(), must: must.to_vec() }),
             ..BindingTouched::default()
         };
         let stage = StageTouches { stage: STAGE, covered: vec![(0, 1)], touched: vec![touched], addresses: None };
-        Launch { number: 0, function: ApiCommand::CmdDispatch, stages: vec![stage] }
+        ShaderLaunch { number: 0, function: ApiCommand::CmdDispatch, stages: vec![stage] }
     }
 
     fn parts(all: &[Access]) -> Vec<(u32, Range<u64>, Certainty)> {
@@ -422,23 +422,23 @@ mod tests {
     fn what_is_known_word_for_word_is_certain_where_it_was() {
         // The descriptor begins at byte 96: the region begins one word behind it.
         let all = [access(0, 100..200, Certainty::Somewhere)];
-        let found = touched(&all, &all, &launch(&[0], &[8..16, 32..36], &[8..16, 32..36]), true);
+        let found = touched_accesses(&all, &all, &launch(&[0], &[8..16, 32..36], &[8..16, 32..36]), true);
         assert_eq!(parts(&found), [(0, 104..112, Certainty::Certain), (0, 128..132, Certainty::Certain)]);
     }
 
     #[test]
     fn of_blocks_only_what_was_kept_is_certain() {
         let all = [access(0, 100..200, Certainty::Maybe)];
-        let found = touched(&all, &all, &launch(&[0], &[8..64], &[8..12]), true);
+        let found = touched_accesses(&all, &all, &launch(&[0], &[8..64], &[8..12]), true);
         assert_eq!(parts(&found), [(0, 104..108, Certainty::Certain), (0, 104..160, Certainty::Somewhere)]);
-        let cut = touched(&all, &all, &launch(&[0], &[0..64], &[]), true);
+        let cut = touched_accesses(&all, &all, &launch(&[0], &[0..64], &[]), true);
         assert_eq!(parts(&cut), [(0, 100..160, Certainty::Maybe)], "it may have been before the region");
     }
 
     #[test]
     fn what_was_executed_twice_is_not_certain() {
         let all = [access(0, 100..200, Certainty::Somewhere)];
-        let found = touched(&all, &all, &launch(&[0], &[8..16], &[8..16]), false);
+        let found = touched_accesses(&all, &all, &launch(&[0], &[8..16], &[8..16]), false);
         assert_eq!(parts(&found), [(0, 104..112, Certainty::Maybe)]);
     }
 
@@ -446,11 +446,11 @@ mod tests {
     fn descriptors_that_were_not_used_are_gone() {
         let all = [0, 1, 2].map(|it| access(it, 100..200, Certainty::OneOfArray));
         assert_eq!(
-            parts(&touched(&all, &all, &launch(&[1], &[8..12], &[8..12]), true)),
+            parts(&touched_accesses(&all, &all, &launch(&[1], &[8..12], &[8..12]), true)),
             [(1, 104..108, Certainty::Certain)]
         );
-        assert_eq!(parts(&touched(&all, &all, &launch(&[], &[], &[]), true)), []);
-        let several = touched(&all, &all, &launch(&[1, 2], &[8..12], &[8..12]), true);
+        assert_eq!(parts(&touched_accesses(&all, &all, &launch(&[], &[], &[]), true)), []);
+        let several = touched_accesses(&all, &all, &launch(&[1, 2], &[8..12], &[8..12]), true);
         assert_eq!(parts(&several), [(1, 104..108, Certainty::Maybe), (2, 104..108, Certainty::Maybe)]);
     }
 
@@ -460,14 +460,14 @@ mod tests {
         assumed.stages[0].touched[0].is_assumed = true;
         for (before, after) in [(Certainty::Maybe, Certainty::Maybe), (Certainty::Somewhere, Certainty::Certain)] {
             let all = [access(0, 100..200, before)];
-            assert_eq!(parts(&touched(&all, &all, &assumed, true)), [(0, 104..108, after)]);
+            assert_eq!(parts(&touched_accesses(&all, &all, &assumed, true)), [(0, 104..108, after)]);
         }
     }
 
     #[test]
     fn a_descriptor_that_is_not_told_counts_as_the_first() {
         let all = [0, 2].map(|it| access(it, 100..200, Certainty::OneOfArray));
-        let found = touched(&all, &all, &launch(&[1], &[8..12], &[8..12]), true);
+        let found = touched_accesses(&all, &all, &launch(&[1], &[8..12], &[8..12]), true);
         assert_eq!(parts(&found), [(0, 104..108, Certainty::Maybe)]);
     }
 
@@ -476,26 +476,26 @@ mod tests {
         let all = [access(0, 100..200, Certainty::Somewhere)];
         let mut other = launch(&[0], &[8..12], &[8..12]);
         other.stages[0].covered.clear();
-        assert_eq!(touched(&all, &all, &other, true), all);
+        assert_eq!(touched_accesses(&all, &all, &other, true), all);
         let mut lost = launch(&[0], &[8..12], &[8..12]);
-        lost.stages[0].touched[0].is_lost = true;
-        assert_eq!(touched(&all, &all, &lost, true), all);
+        lost.stages[0].touched[0].is_incomplete = true;
+        assert_eq!(touched_accesses(&all, &all, &lost, true), all);
         let certain = [access(0, 100..200, Certainty::Certain)];
-        assert_eq!(touched(&certain, &certain, &launch(&[0], &[8..12], &[8..12]), true), certain);
+        assert_eq!(touched_accesses(&certain, &certain, &launch(&[0], &[8..12], &[8..12]), true), certain);
         let unknown = [Access { word_offset: Access::NO_WORD_OFFSET, ..all[0].clone() }];
-        assert_eq!(touched(&unknown, &unknown, &launch(&[0], &[8..12], &[8..12]), true), unknown);
+        assert_eq!(touched_accesses(&unknown, &unknown, &launch(&[0], &[8..12], &[8..12]), true), unknown);
         // Plain accesses and atomic ones are told apart.
         let atomic = [Access { order: RasterOrder::Atomic, ..all[0].clone() }];
-        assert_eq!(touched(&atomic, &atomic, &launch(&[0], &[8..12], &[8..12]), true), []);
+        assert_eq!(touched_accesses(&atomic, &atomic, &launch(&[0], &[8..12], &[8..12]), true), []);
     }
 
     /// What a dispatch does at addresses, if all of it was kept.
-    fn addressed(is_all: bool, writes: bool, may: &[Range<u64>], must: &[Range<u64>]) -> Launch {
-        let bytes = Bytes { may: may.to_vec(), must: must.to_vec() };
+    fn addressed(is_all: bool, writes: bool, may: &[Range<u64>], must: &[Range<u64>]) -> ShaderLaunch {
+        let bytes = TouchedBytes { may: may.to_vec(), must: must.to_vec() };
         let touched = AddressTouched { reads: !writes, writes, is_atomic: false, bytes };
         let addresses = is_all.then(|| vec![touched]);
         let stage = StageTouches { stage: STAGE, addresses, ..StageTouches::default() };
-        Launch { number: 0, function: ApiCommand::CmdDispatch, stages: vec![stage] }
+        ShaderLaunch { number: 0, function: ApiCommand::CmdDispatch, stages: vec![stage] }
     }
 
     #[test]
@@ -505,7 +505,7 @@ mod tests {
         let made = Access::new(ResourceId(0), Region::Buffer(64..256), STAGE, write);
         let all = [Access { certainty: Certainty::Somewhere, origin: Origin::address(BUFFER), ..made }];
         let at = |it: Range<u64>| BUFFER + it.start..BUFFER + it.end;
-        let found = |launch: &Launch| parts(&touched(&all, &all, launch, true));
+        let found = |launch: &ShaderLaunch| parts(&touched_accesses(&all, &all, launch, true));
         let inside = [at(64..72), at(100..104)];
         assert_eq!(
             found(&addressed(true, true, &inside, &inside)),
@@ -521,9 +521,9 @@ mod tests {
         assert_eq!(found(&addressed(true, true, &over, &[])), [(0, 64..80, Certainty::Maybe)]);
         // What is not known stays as it is.
         assert_eq!(found(&addressed(false, true, &inside, &inside)), parts(&all));
-        assert_eq!(parts(&touched(&all, &all, &launch(&[0], &[], &[]), true)), parts(&all));
+        assert_eq!(parts(&touched_accesses(&all, &all, &launch(&[0], &[], &[]), true)), parts(&all));
         assert_eq!(
-            parts(&touched(&all, &all, &addressed(true, true, &inside[..1], &inside[..1]), false)),
+            parts(&touched_accesses(&all, &all, &addressed(true, true, &inside[..1], &inside[..1]), false)),
             [(0, 64..72, Certainty::Maybe)],
             "it was executed twice"
         );
@@ -539,7 +539,7 @@ mod tests {
         it.stages[0].touched[0].are_texels = true;
         let found = |access: Access| {
             let all = [access];
-            parts(&touched(&all, &all, &it, true))
+            parts(&touched_accesses(&all, &all, &it, true))
         };
         assert_eq!(found(texels(4, 200)), [(0, 72..80, Certainty::Certain), (0, 96..100, Certainty::Certain)]);
         assert_eq!(found(texels(16, 400)), [(0, 96..128, Certainty::Certain), (0, 192..208, Certainty::Certain)]);
@@ -555,7 +555,7 @@ mod tests {
         let near = (0..1000u64).map(|it| it * 8..it * 8 + 4);
         let far = (0..10u64).map(|it| 100_000 + it * 1000..100_004 + it * 1000);
         let all: Vec<_> = near.chain(far).map(|it| (it, true)).collect();
-        let made = fewer(all.clone());
+        let made = merge_closest(all.clone());
         assert!(made.len() <= PARTS_MAX);
         assert!(all.iter().all(|it| made.iter().any(|made| made.0.start <= it.0.start && it.0.end <= made.0.end)));
         assert!(made.iter().filter(|it| it.0.start >= 100_000).count() == 10, "{made:?}");

@@ -9,15 +9,15 @@ use lavascope_engine::EventRaces;
 use lavascope_state::CallSource;
 use lavascope_sync_ir::{CommandBufferId, ResourceId, HostStep};
 
-use crate::device::Device;
-use crate::engine::Live;
-use crate::recording::Recorded;
-use crate::window::{Kept, Window};
+use crate::device::ValidatedDevice;
+use crate::engine::DeviceEngine;
+use crate::recording::RecordedCommandBuffer;
+use crate::window::{HistoryStep, StepHistory};
 
-impl Device {
+impl ValidatedDevice {
     /// Says whether the call did anything.
-    pub(crate) fn take_back_steps(&mut self, source: CallSource) -> bool {
-        let removed = self.window.remove(source);
+    pub(crate) fn undo_steps(&mut self, source: CallSource) -> bool {
+        let removed = self.history.remove(source);
         self.submits -= removed.iter().filter(|it| matches!(it.step, HostStep::Submit { .. })).count() as u64;
         if !removed.is_empty() {
             self.rebuild();
@@ -26,14 +26,14 @@ impl Device {
     }
 
     fn rebuild(&mut self) {
-        let (before, mut all) = std::mem::take(&mut self.window).take_apart();
-        self.live = self.beginning();
+        let (before, mut all) = std::mem::take(&mut self.history).into_parts();
+        self.engine = self.new_engine();
         // Nothing false is told because of what is not known.
         self.races = EventRaces::default();
         for point in before.points() {
-            self.live.step(&HostStep::SignalSemaphore(point));
+            self.engine.step(&HostStep::SignalSemaphore(point));
         }
-        let mut resources: Vec<(u32, ResourceId)> = self.objects.since.iter().map(|it| (*it.1, *it.0)).collect();
+        let mut resources: Vec<(u32, ResourceId)> = self.objects.first_steps.iter().map(|it| (*it.1, *it.0)).collect();
         resources.sort_unstable();
         let mut resources = resources.into_iter().peekable();
         let mut known = HashMap::new();
@@ -41,20 +41,20 @@ impl Device {
             while let Some((_, id)) = resources.next_if(|it| it.0 <= kept.index) {
                 self.add_again(id);
             }
-            self.hand_over_again(kept, &mut known);
-            (kept.index, _) = self.live.step(&kept.step);
-            gone.iter().for_each(|it| self.live.end(*it));
+            self.set_submitted_buffers(kept, &mut known);
+            (kept.index, _) = self.engine.step(&kept.step);
+            gone.iter().for_each(|it| self.engine.remove_object(*it));
         }
         resources.for_each(|(_, id)| self.add_again(id));
-        self.window = Window::put_together(before, all);
-        self.record_again();
+        self.history = StepHistory::from_parts(before, all);
+        self.record_all_again();
         // What had no room before has none again, and was told.
-        self.live.take_unplaced();
+        self.engine.take_unplaced();
     }
 
     /// An engine that knows what things there are, but for resources: those share memory one after the other.
-    fn beginning(&self) -> Live {
-        let mut live = Live::new(&self.objects.queues);
+    fn new_engine(&self) -> DeviceEngine {
+        let mut live = DeviceEngine::new(&self.objects.queues);
         self.objects.passes.iter().for_each(|(id, it)| live.add_render_pass(*id, &it.1));
         self.objects.events.keys().for_each(|it| live.add_event(*it));
         self.objects.semaphores.keys().for_each(|it| live.add_semaphore(*it));
@@ -64,20 +64,20 @@ impl Device {
 
     fn add_again(&mut self, id: ResourceId) {
         if let Some((_, resource)) = self.objects.resources.get(&id) {
-            self.live.add_resource(id, resource);
-            self.objects.since.insert(id, self.live.next_step());
+            self.engine.add_resource(id, resource);
+            self.objects.first_steps.insert(id, self.engine.next_step());
         }
     }
 
     /// The command buffers of a step as they were when it was submitted.
-    fn hand_over_again(&mut self, kept: &Kept, known: &mut HashMap<CommandBufferId, Recorded>) {
+    fn set_submitted_buffers(&mut self, kept: &HistoryStep, known: &mut HashMap<CommandBufferId, RecordedCommandBuffer>) {
         let HostStep::Submit { batches, .. } = &kept.step else { return };
         let ids = batches.iter().flat_map(|it| &it.command_buffers);
         for (id, submitted) in ids.zip(kept.buffers.iter().flatten()) {
             let own = submitted.own.as_ref().map(|it| (*id, it));
             for (id, recorded) in submitted.executed.iter().map(|it| (it.0, &it.1)).chain(own) {
-                if known.get(&id).is_none_or(|it| it.address() != recorded.address()) {
-                    self.live.set_command_buffer(id, &recorded.buffer());
+                if known.get(&id).is_none_or(|it| it.identity() != recorded.identity()) {
+                    self.engine.set_command_buffer(id, &recorded.buffer());
                     known.insert(id, recorded.clone());
                 }
             }

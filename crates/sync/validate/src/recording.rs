@@ -13,13 +13,13 @@ use lavascope_sync_ir::{Access, AccessList, Command, CommandBuffer, CommandBuffe
 const ROOM_MIN: usize = 1024;
 
 /// A command buffer.
-pub(crate) struct Recording {
+pub(crate) struct CommandBufferRecording {
     /// What was recorded; while it is recorded again in the same way, all of what it was before.
-    recorded: Recorded,
+    recorded: RecordedCommandBuffer,
     /// What is being recorded in another way. Nobody else has it, so that nothing must be asked before it grows.
-    open: Option<Box<Body>>,
+    open: Option<Box<CommandBufferBody>>,
     /// As long as it is recorded again in the same way: how many commands.
-    repeated: Option<usize>,
+    repeated_commands: Option<usize>,
     /// Commands that ever were.
     #[cfg(test)]
     pub(crate) all_repeated: usize,
@@ -27,32 +27,32 @@ pub(crate) struct Recording {
 
 /// What was recorded, with the numbers of the tracker. Recorded anew in the same way, it is the same body.
 #[derive(Clone)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedCommandBuffer {
     pub(crate) object: ObjectId,
     /// How often the command buffer had been recorded before.
     pub(crate) resets: u32,
-    body: Arc<Body>,
+    body: Arc<CommandBufferBody>,
 }
 
 #[derive(Clone, Default)]
-pub(crate) struct Body {
+pub(crate) struct CommandBufferBody {
     pub(crate) is_secondary: bool,
     pub(crate) has_events: bool,
     /// For each command.
-    places: Vec<Place>,
+    entries: Vec<CommandBufferEntry>,
     /// For each command.
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) calls: Vec<CommandCall>,
     /// Of all actions.
     accesses: AccessList,
     /// Commands that are not actions.
     others: Vec<Command>,
     /// Accesses that became known later, each with the number of its command.
-    later: Vec<(u32, Vec<Access>)>,
+    late_accesses: Vec<(u32, Vec<Access>)>,
 }
 
 /// Where a command is.
 #[derive(Clone, Copy)]
-enum Place {
+enum CommandBufferEntry {
     /// Where its accesses begin and end.
     Action(u32, u32),
     Other(u32),
@@ -60,7 +60,7 @@ enum Place {
 
 /// The call that a command comes from.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct CommandCall {
     pub(crate) function: ApiCommand,
     /// Its number among the commands that were recorded, from one.
     pub(crate) number: u32,
@@ -72,32 +72,32 @@ pub(crate) struct Mark {
     pub(crate) stack: u32,
 }
 
-impl Recording {
-    pub(crate) fn new(object: ObjectId) -> Recording {
-        Recording {
-            recorded: Recorded { object, resets: 0, body: Arc::default() },
+impl CommandBufferRecording {
+    pub(crate) fn new(object: ObjectId) -> CommandBufferRecording {
+        CommandBufferRecording {
+            recorded: RecordedCommandBuffer { object, resets: 0, body: Arc::default() },
             open: None,
-            repeated: None,
+            repeated_commands: None,
             #[cfg(test)]
             all_repeated: 0,
         }
     }
 
     /// Whether it is the same command buffer, and something was recorded into it.
-    pub(crate) fn is_like(&mut self, object: ObjectId, is_secondary: bool) -> bool {
-        let Recorded { object: own, body, .. } = self.recorded();
-        *own == object && body.is_secondary == is_secondary && !body.places.is_empty()
+    pub(crate) fn freeze_and_match(&mut self, object: ObjectId, is_secondary: bool) -> bool {
+        let RecordedCommandBuffer { object: own, body, .. } = self.freeze();
+        *own == object && body.is_secondary == is_secondary && !body.entries.is_empty()
     }
 
     /// Recorded anew, in the same way so far.
-    pub(crate) fn repeat(&mut self, resets: u32) {
+    pub(crate) fn begin_repeat(&mut self, resets: u32) {
         self.recorded.resets = resets;
-        self.repeated = Some(0);
+        self.repeated_commands = Some(0);
     }
 
     /// Recorded anew, in the room that there is, unless somebody looks at what it was.
     pub(crate) fn clear(&mut self, object: ObjectId, is_secondary: bool, resets: u32) {
-        self.repeated = None;
+        self.repeated_commands = None;
         (self.recorded.object, self.recorded.resets) = (object, resets);
         let own = Arc::get_mut(&mut self.recorded.body).map(|it| Box::new(std::mem::take(it)));
         let mut body = match self.open.take().or(own) {
@@ -106,7 +106,7 @@ impl Recording {
                 body
             }
             // Somebody looks: what is recorded next is about as much.
-            None => Box::new(Body { has_events: false, ..self.recorded.body.first(0) }),
+            None => Box::new(CommandBufferBody { has_events: false, ..self.recorded.body.clone_prefix(0) }),
         };
         body.is_secondary = is_secondary;
         self.open = Some(body);
@@ -121,102 +121,102 @@ impl Recording {
     }
 
     /// What was recorded so far, for others to keep.
-    pub(crate) fn recorded(&mut self) -> &Recorded {
+    pub(crate) fn freeze(&mut self) -> &RecordedCommandBuffer {
         if let Some(mut body) = self.open.take() {
-            body.give_room_back();
+            body.shrink();
             self.recorded.body = Arc::new(*body);
         }
         &self.recorded
     }
 
     /// That, for those who only look at it.
-    pub(crate) fn so_far(&self) -> &Body {
+    pub(crate) fn current(&self) -> &CommandBufferBody {
         self.open.as_deref().unwrap_or(&self.recorded.body)
     }
 
     #[inline]
     pub(crate) fn is_repeated(&self) -> bool {
-        self.repeated.is_some()
+        self.repeated_commands.is_some()
     }
 
     /// Whether the next command is what it was the last time.
-    pub(crate) fn repeats(&self, command: &Command, mark: &Mark) -> bool {
-        let (Some(next), body) = (self.repeated, &self.recorded) else { return false };
-        body.other(next) == Some(command) && body.marks[next] == *mark
+    pub(crate) fn matches_next(&self, command: &Command, mark: &CommandCall) -> bool {
+        let (Some(next), body) = (self.repeated_commands, &self.recorded) else { return false };
+        body.other(next) == Some(command) && body.calls[next] == *mark
     }
 
     /// The same for an action.
     #[inline]
-    pub(crate) fn repeats_action(&self, accesses: &[Access], mark: &Mark) -> bool {
-        let (Some(next), body) = (self.repeated, &self.recorded) else { return false };
-        body.is_action(next, accesses) && body.marks[next] == *mark
+    pub(crate) fn matches_next_action(&self, accesses: &[Access], mark: &CommandCall) -> bool {
+        let (Some(next), body) = (self.repeated_commands, &self.recorded) else { return false };
+        body.is_action(next, accesses) && body.calls[next] == *mark
     }
 
     /// Whether it is repeated; if so, by one command more.
     #[inline]
-    pub(crate) fn goes_on(&mut self) -> bool {
+    pub(crate) fn advance_repeated(&mut self) -> bool {
         #[cfg(test)]
         {
             self.all_repeated += usize::from(self.is_repeated());
         }
-        self.repeated = self.repeated.map(|it| it + 1);
-        self.repeated.is_some()
+        self.repeated_commands = self.repeated_commands.map(|it| it + 1);
+        self.repeated_commands.is_some()
     }
 
     /// If it is repeated, and nothing was recorded yet: by all commands at once. Says whether that was so.
     pub(crate) fn repeat_all(&mut self) -> bool {
-        let is_begun = self.repeated == Some(0);
+        let is_begun = self.repeated_commands == Some(0);
         if is_begun {
-            self.repeated = Some(self.recorded.len());
+            self.repeated_commands = Some(self.recorded.len());
         }
         is_begun
     }
 
     /// It is not repeated any more: what is recorded is what was repeated so far.
-    pub(crate) fn keep_repeated(&mut self) {
-        let Some(len) = self.repeated.take() else { return };
+    pub(crate) fn truncate_to_repeated(&mut self) {
+        let Some(len) = self.repeated_commands.take() else { return };
         // Somebody may look at what it was: only what stays is copied.
         match Arc::get_mut(&mut self.recorded.body) {
             Some(body) => body.truncate(len),
-            None => self.recorded.body = Arc::new(self.recorded.body.first(len)),
+            None => self.recorded.body = Arc::new(self.recorded.body.clone_prefix(len)),
         }
     }
 
     /// How many commands were recorded.
     pub(crate) fn len(&self) -> usize {
-        self.so_far().len()
+        self.current().len()
     }
 
     /// Nothing more is recorded. False if it is not all that it was before.
-    pub(crate) fn settle(&mut self) -> bool {
-        let len = self.recorded().len();
-        let is_whole = self.repeated.is_none_or(|it| it == len);
+    pub(crate) fn finish_repeat(&mut self) -> bool {
+        let len = self.freeze().len();
+        let is_whole = self.repeated_commands.is_none_or(|it| it == len);
         if is_whole {
-            self.repeated = None;
+            self.repeated_commands = None;
         }
         is_whole
     }
 
     /// What was recorded so far, for an engine that is told of all of it.
-    pub(crate) fn take_so_far(&mut self) -> Recorded {
-        self.keep_repeated();
-        self.recorded().clone()
+    pub(crate) fn take_recorded(&mut self) -> RecordedCommandBuffer {
+        self.truncate_to_repeated();
+        self.freeze().clone()
     }
 
-    pub(crate) fn push(&mut self, command: Command, mark: Mark) {
+    pub(crate) fn push(&mut self, command: Command, mark: CommandCall) {
         let body = self.body();
         body.has_events |= uses_events(&command);
-        body.places.push(Place::Other(body.others.len() as u32));
+        body.entries.push(CommandBufferEntry::Other(body.others.len() as u32));
         body.others.push(command);
-        body.marks.push(mark);
+        body.calls.push(mark);
     }
 
-    pub(crate) fn push_action(&mut self, accesses: &[Access], mark: Mark) {
+    pub(crate) fn push_action(&mut self, accesses: &[Access], mark: CommandCall) {
         let body = self.body();
         let first = body.accesses.len() as u32;
         body.accesses.extend(accesses);
-        body.places.push(Place::Action(first, body.accesses.len() as u32));
-        body.marks.push(mark);
+        body.entries.push(CommandBufferEntry::Action(first, body.accesses.len() as u32));
+        body.calls.push(mark);
     }
 
     pub(crate) fn pop(&mut self) {
@@ -227,35 +227,35 @@ impl Recording {
     /// An action makes other accesses from now on. They do not fit where the old ones are.
     pub(crate) fn replace(&mut self, index: usize, accesses: Vec<Access>) {
         let body = self.body();
-        let Some(Place::Action(first, end)) = body.places.get_mut(index) else { return };
+        let Some(CommandBufferEntry::Action(first, end)) = body.entries.get_mut(index) else { return };
         *end = *first;
-        body.later.retain(|it| it.0 as usize != index);
-        body.later.push((index as u32, accesses));
+        body.late_accesses.retain(|it| it.0 as usize != index);
+        body.late_accesses.push((index as u32, accesses));
     }
 
     /// Of its own: what was submitted stays as it is.
     #[inline]
-    fn body(&mut self) -> &mut Body {
+    fn body(&mut self) -> &mut CommandBufferBody {
         self.open.get_or_insert_with(|| Box::new(Arc::unwrap_or_clone(std::mem::take(&mut self.recorded.body))))
     }
 }
 
-impl Recorded {
+impl RecordedCommandBuffer {
     /// The same for what was recorded in the same way.
-    pub(crate) fn address(&self) -> (usize, u32) {
+    pub(crate) fn identity(&self) -> (usize, u32) {
         (Arc::as_ptr(&self.body).addr(), self.resets)
     }
 }
 
-impl Deref for Recorded {
-    type Target = Body;
+impl Deref for RecordedCommandBuffer {
+    type Target = CommandBufferBody;
 
-    fn deref(&self) -> &Body {
+    fn deref(&self) -> &CommandBufferBody {
         &self.body
     }
 }
 
-impl Body {
+impl CommandBufferBody {
     fn clear(&mut self) {
         if self.accesses.capacity() > 4 * self.accesses.len() + ROOM_MIN {
             self.accesses = AccessList::default();
@@ -265,8 +265,8 @@ impl Body {
     }
 
     /// What is kept for long takes no more room than it needs.
-    fn give_room_back(&mut self) {
-        let Body { places, marks, accesses, others, .. } = self;
+    fn shrink(&mut self) {
+        let CommandBufferBody { entries: places, calls: marks, accesses, others, .. } = self;
         if accesses.capacity() > 4 * accesses.len() + ROOM_MIN || places.capacity() > 4 * places.len() + ROOM_MIN {
             others.shrink_to_fit();
             accesses.shrink_to_fit();
@@ -276,62 +276,62 @@ impl Body {
     }
 
     /// The first commands, with room for as many as there are here.
-    fn first(&self, len: usize) -> Body {
-        let (accesses, others) = self.before(len);
-        Body {
+    fn clone_prefix(&self, len: usize) -> CommandBufferBody {
+        let (accesses, others) = self.prefix_lengths(len);
+        CommandBufferBody {
             is_secondary: self.is_secondary,
             has_events: self.has_events,
-            places: first_of(&self.places, len),
-            marks: first_of(&self.marks, len),
+            entries: first_of(&self.entries, len),
+            calls: first_of(&self.calls, len),
             accesses: self.accesses.clone_prefix(accesses),
             others: first_of(&self.others, others),
-            later: self.later.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
+            late_accesses: self.late_accesses.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
         }
     }
 
     /// Only the first commands stay.
     fn truncate(&mut self, len: usize) {
-        let (accesses, others) = self.before(len);
+        let (accesses, others) = self.prefix_lengths(len);
         self.accesses.truncate(accesses);
         self.others.truncate(others);
-        self.later.retain(|it| (it.0 as usize) < len);
-        self.places.truncate(len);
-        self.marks.truncate(len);
+        self.late_accesses.retain(|it| (it.0 as usize) < len);
+        self.entries.truncate(len);
+        self.calls.truncate(len);
     }
 
     /// How many accesses and other commands the first commands have.
-    fn before(&self, len: usize) -> (usize, usize) {
+    fn prefix_lengths(&self, len: usize) -> (usize, usize) {
         if len == 0 {
             return (0, 0);
         }
         let (mut action, mut other) = (None, None);
-        for place in self.places.get(len..).unwrap_or(&[]) {
+        for place in self.entries.get(len..).unwrap_or(&[]) {
             match *place {
-                Place::Action(first, _) => action = action.or(Some(first as usize)),
-                Place::Other(at) => other = other.or(Some(at as usize)),
+                CommandBufferEntry::Action(first, _) => action = action.or(Some(first as usize)),
+                CommandBufferEntry::Other(at) => other = other.or(Some(at as usize)),
             }
         }
         (action.unwrap_or(self.accesses.len()), other.unwrap_or(self.others.len()))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
     /// The accesses of an action.
     pub(crate) fn accesses(&self, index: usize) -> Option<Vec<Access>> {
-        let Place::Action(first, end) = *self.places.get(index)? else { return None };
-        let later = self.later.iter().find(|it| it.0 as usize == index);
+        let CommandBufferEntry::Action(first, end) = *self.entries.get(index)? else { return None };
+        let later = self.late_accesses.iter().find(|it| it.0 as usize == index);
         Some(later.map_or_else(|| self.accesses.range(first as usize..end as usize), |it| it.1.clone()))
     }
 
     /// Whether a command is an action with these accesses.
     #[inline]
     fn is_action(&self, index: usize, accesses: &[Access]) -> bool {
-        if !self.later.is_empty() {
+        if !self.late_accesses.is_empty() {
             return self.accesses(index).is_some_and(|it| it == accesses);
         }
-        let Some(Place::Action(first, end)) = self.places.get(index) else { return false };
+        let Some(CommandBufferEntry::Action(first, end)) = self.entries.get(index) else { return false };
         let mut places = *first as usize..*end as usize;
         places.len() == accesses.len()
             && accesses.iter().all(|it| places.next().is_some_and(|at| self.accesses.is_equal_at(at, it)))
@@ -339,7 +339,7 @@ impl Body {
 
     /// A command that is not an action.
     pub(crate) fn other(&self, index: usize) -> Option<&Command> {
-        let Place::Other(at) = self.places.get(index)? else { return None };
+        let CommandBufferEntry::Other(at) = self.entries.get(index)? else { return None };
         self.others.get(*at as usize)
     }
 

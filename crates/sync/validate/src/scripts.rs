@@ -2,7 +2,7 @@
 //! those speak of is as it was, has the same commands in it, and nobody need look at them.
 //!
 //! As long as a command buffer follows its script, its calls are compared and nothing else. With the first call that is
-//! another one, those before it are made up for ([`Next::Other`]).
+//! another one, those before it are made up for ([`NextCall::Different`]).
 
 use lavascope_abi::{ObjectId, cast};
 use lavascope_record::record::{CALL_MAX, HEADER_SIZE};
@@ -21,38 +21,38 @@ const PAUSE: u8 = 32;
 
 /// The scripts of all command buffers. The next call is for the same one as the last, in most cases.
 #[derive(Default)]
-pub(crate) struct Scripts {
+pub(crate) struct CallSequenceCache {
     /// A command buffer, and its script.
-    last: (u64, Script),
-    others: FxHashMap<u64, Script>,
+    last: (u64, CallSequence),
+    others: FxHashMap<u64, CallSequence>,
     /// Words of all that are whole.
     words: usize,
     /// The recording that was begun last, if it can have a script.
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<BegunRecording>,
     /// Calls that were the same.
-    pub(crate) same: u64,
+    pub(crate) same_calls: u64,
     /// Whether none are written down.
-    pub(crate) is_off: bool,
+    pub(crate) is_disabled: bool,
 }
 
 /// A recording that begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
-    pub(crate) place: Place,
+pub(crate) struct BegunRecording {
+    pub(crate) buffer: DeviceCommandBuffer,
     /// Whether it may turn out to be what was recorded the last time.
     pub(crate) may_repeat: bool,
 }
 
 /// A command buffer of a device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DeviceCommandBuffer {
     pub(crate) device: ObjectId,
     pub(crate) id: CommandBufferId,
 }
 
 /// What a call depends on, beside its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct CallContext {
     pub(crate) thread: u32,
     /// Of its call stack; zero, if nobody captured it.
     pub(crate) stack: u32,
@@ -62,60 +62,60 @@ pub(crate) struct Moment {
 
 /// What the next call of a command buffer is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextCall {
     /// What it was the last time: there is nothing to look at.
     Same,
     /// Something else: those before it have to be looked at first.
-    Other,
-    New,
+    Different,
+    Untracked,
 }
 
 /// What a recording that ends was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum End {
-    Same(Place),
+pub(crate) enum SequenceEnd {
+    Same(DeviceCommandBuffer),
     /// Less than the last time: all of it has to be looked at first.
-    Other,
-    New,
+    Different,
+    Untracked,
 }
 
 #[derive(Default)]
-struct Script {
+struct CallSequence {
     /// The records of the calls from the beginning on, without touches; with the numbers that the calls had last.
     words: Vec<u64>,
-    stage: Stage,
+    state: SequenceState,
     /// Words that were the same so far.
-    at: usize,
+    matched_words: usize,
     /// At its beginning.
-    moment: Moment,
-    place: Option<Place>,
+    context: CallContext,
+    buffer: Option<DeviceCommandBuffer>,
     /// Recordings in a row that did not follow, and how many are not written down because of that.
     misses: u8,
     pause: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum SequenceState {
     #[default]
-    Nothing,
+    Empty,
     /// It is being recorded, and written down.
-    Writing,
+    Recording,
     /// It is being recorded, with the same calls so far.
-    Following,
-    Whole,
+    Matching,
+    Complete,
 }
 
-impl Scripts {
+impl CallSequenceCache {
     /// A recording was begun by this call.
-    pub(crate) fn begin(&mut self, record: Record<'_>, now: Moment) {
-        let begun = self.begun.take().filter(|_| now.stack == 0 && !self.is_off);
-        self.of(record);
+    pub(crate) fn begin(&mut self, record: Record<'_>, now: CallContext) {
+        let begun = self.begun.take().filter(|_| now.stack == 0 && !self.is_disabled);
+        self.select(record);
         let script = &mut self.last.1;
-        script.place = begun.map(|it| it.place);
-        let is_whole = matches!(script.stage, Stage::Whole | Stage::Following);
-        if is_whole && begun.is_some_and(|it| it.may_repeat) && script.moment.changes == now.changes {
-            (script.stage, script.moment, script.at) = (Stage::Following, now, 0);
-            if script.follow(record) {
+        script.buffer = begun.map(|it| it.buffer);
+        let is_whole = matches!(script.state, SequenceState::Complete | SequenceState::Matching);
+        if is_whole && begun.is_some_and(|it| it.may_repeat) && script.context.changes == now.changes {
+            (script.state, script.context, script.matched_words) = (SequenceState::Matching, now, 0);
+            if script.advance_if_same(record) {
                 return;
             }
         }
@@ -126,68 +126,68 @@ impl Scripts {
         let pause = script.pause;
         script.pause = pause.saturating_sub(1);
         if pause == 0 && begun.is_some() && self.words < ALL_WORDS_MAX {
-            (script.stage, script.moment) = (Stage::Writing, now);
+            (script.state, script.context) = (SequenceState::Recording, now);
             script.write(record);
         }
     }
 
     /// The next call between the beginning and the end; `is_plain` if it may be in a script.
     #[inline]
-    pub(crate) fn next(&mut self, record: Record<'_>, now: Moment, is_plain: bool) -> Next {
-        self.of(record);
+    pub(crate) fn compare_next(&mut self, record: Record<'_>, now: CallContext, is_plain: bool) -> NextCall {
+        self.select(record);
         let script = &mut self.last.1;
-        match script.stage {
-            Stage::Nothing | Stage::Whole => Next::New,
-            Stage::Following => {
-                let is_same = script.moment == now && script.follow(record);
-                self.same += u64::from(is_same);
-                if is_same { Next::Same } else { Next::Other }
+        match script.state {
+            SequenceState::Empty | SequenceState::Complete => NextCall::Untracked,
+            SequenceState::Matching => {
+                let is_same = script.context == now && script.advance_if_same(record);
+                self.same_calls += u64::from(is_same);
+                if is_same { NextCall::Same } else { NextCall::Different }
             }
-            Stage::Writing => {
-                if is_plain && script.moment == now {
+            SequenceState::Recording => {
+                if is_plain && script.context == now {
                     script.write(record);
                 } else {
                     script.clear();
                 }
-                Next::New
+                NextCall::Untracked
             }
         }
     }
 
     /// This call ends the recording.
-    pub(crate) fn end(&mut self, record: Record<'_>, now: Moment) -> End {
-        self.of(record);
+    pub(crate) fn compare_end(&mut self, record: Record<'_>, now: CallContext) -> SequenceEnd {
+        self.select(record);
         let script = &self.last.1;
-        let is_same = script.moment == now && script.at == script.words.len();
-        match (script.stage, script.place) {
-            (Stage::Following, Some(place)) if is_same => End::Same(place),
-            (Stage::Following, _) => End::Other,
-            _ => End::New,
+        let is_same = script.context == now && script.matched_words == script.words.len();
+        match (script.state, script.buffer) {
+            (SequenceState::Matching, Some(place)) if is_same => SequenceEnd::Same(place),
+            (SequenceState::Matching, _) => SequenceEnd::Different,
+            _ => SequenceEnd::Untracked,
         }
     }
 
     /// Nothing more is recorded.
-    pub(crate) fn finish(&mut self, now: Moment) {
+    pub(crate) fn finish(&mut self, now: CallContext) {
         let script = &mut self.last.1;
-        match script.stage {
-            Stage::Following => (script.stage, script.misses) = (Stage::Whole, 0),
-            Stage::Writing if script.moment == now => {
-                script.stage = Stage::Whole;
-                script.give_room_back();
+        match script.state {
+            SequenceState::Matching => (script.state, script.misses) = (SequenceState::Complete, 0),
+            SequenceState::Recording if script.context == now => {
+                script.state = SequenceState::Complete;
+                script.shrink();
                 self.words += script.words.len();
             }
-            Stage::Writing => script.clear(),
-            Stage::Nothing | Stage::Whole => {}
+            SequenceState::Recording => script.clear(),
+            SequenceState::Empty | SequenceState::Complete => {}
         }
     }
 
     /// The calls that were the same so far, behind the first: they have to be looked at, and are written down with what
     /// comes behind them.
-    pub(crate) fn turn_away(&mut self, now: Moment) -> Vec<u64> {
+    pub(crate) fn stop_matching(&mut self, now: CallContext) -> Vec<u64> {
         let script = &mut self.last.1;
         self.words -= script.words.len();
-        script.words.truncate(script.at);
-        (script.stage, script.moment) = (Stage::Writing, now);
+        script.words.truncate(script.matched_words);
+        (script.state, script.context) = (SequenceState::Recording, now);
         script.misses += 1;
         if script.misses >= MISSES_MAX {
             (script.misses, script.pause) = (0, PAUSE);
@@ -202,16 +202,16 @@ impl Scripts {
     }
 
     /// What was recorded last must be looked at each time.
-    pub(crate) fn spoil(&mut self) {
-        if self.last.1.stage == Stage::Writing {
+    pub(crate) fn invalidate_last(&mut self) {
+        if self.last.1.state == SequenceState::Recording {
             self.last.1.clear();
         }
     }
 
     /// Whether calls of a command buffer were not looked at.
-    pub(crate) fn is_following(&mut self, record: Record<'_>) -> bool {
-        self.of(record);
-        self.last.1.stage == Stage::Following
+    pub(crate) fn select_matching(&mut self, record: Record<'_>) -> bool {
+        self.select(record);
+        self.last.1.state == SequenceState::Matching
     }
 
     /// There is no such command buffer any more.
@@ -221,14 +221,14 @@ impl Scripts {
         } else {
             self.others.remove(&buffer.raw())
         };
-        if let Some(gone) = gone.filter(|it| matches!(it.stage, Stage::Whole | Stage::Following)) {
+        if let Some(gone) = gone.filter(|it| matches!(it.state, SequenceState::Complete | SequenceState::Matching)) {
             self.words -= gone.words.len();
         }
     }
 
     /// The script of the command buffer that a call is about is the last one from now on.
     #[inline]
-    fn of(&mut self, record: Record<'_>) {
+    fn select(&mut self, record: Record<'_>) {
         let buffer = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0);
         if self.last.0 != buffer {
             self.change(buffer);
@@ -244,17 +244,17 @@ impl Scripts {
     }
 }
 
-impl Script {
+impl CallSequence {
     /// Whether a call is the next one; if so, that is behind.
     #[inline]
-    fn follow(&mut self, record: Record<'_>) -> bool {
-        let (own, at) = (body_of(record), self.at);
+    fn advance_if_same(&mut self, record: Record<'_>) -> bool {
+        let (own, at) = (body_of(record), self.matched_words);
         let Some(known) = self.words.get_mut(at..at + own.len()) else { return false };
         if known[0] != own[0] || known[2..] != own[2..] {
             return false;
         }
         known[1] = own[1] & CALL_MAX;
-        self.at += own.len();
+        self.matched_words += own.len();
         true
     }
 
@@ -268,13 +268,13 @@ impl Script {
     }
 
     fn clear(&mut self) {
-        self.give_room_back();
+        self.shrink();
         self.words.clear();
-        self.stage = Stage::Nothing;
+        self.state = SequenceState::Empty;
     }
 
     /// What is kept for long takes no more room than it needs.
-    fn give_room_back(&mut self) {
+    fn shrink(&mut self) {
         if self.words.capacity() > 4 * self.words.len() + ROOM_MIN {
             self.words.shrink_to_fit();
         }

@@ -8,7 +8,7 @@ use lavascope_sync_ir::{
     ResourceId, ResourceKind, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
 };
 
-use crate::devices::Devices;
+use crate::devices::ValidatedDevices;
 use crate::window::STEPS_MAX;
 
 mod feedback;
@@ -19,7 +19,7 @@ const ALL: u64 = S::ALL_COMMANDS.0;
 
 /// An application with one device.
 struct App {
-    devices: Devices,
+    devices: ValidatedDevices,
     calls: u64,
 }
 
@@ -41,8 +41,8 @@ fn write(resource: u32) -> Command {
 
 impl App {
     fn new() -> App {
-        let mut app = App { devices: Devices::default(), calls: 0 };
-        app.devices.wants_submissions = true;
+        let mut app = App { devices: ValidatedDevices::default(), calls: 0 };
+        app.devices.checks_submissions = true;
         let at = app.at(Api::CreateDevice);
         app.devices.device(at, &[GRAPHICS]);
         app.devices.queue(at, QueueId(0), object(HandleType::Queue, 0));
@@ -108,10 +108,10 @@ fn a_cause_is_explained_once_and_counted() {
     let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
     assert_eq!((&*it.code.0, it.count), ("SYNC-HAZARD-WRITE-AFTER-WRITE", 4));
     assert!(it.message.contains("submitted on the current VkQueue#0) writes to VkBuffer#3[0..16]"), "{}", it.message);
-    assert!(it.places[0].text.contains("VkCommandBuffer#5, submit 2 on VkQueue#0"), "{:?}", it.places);
-    assert!(it.places[1].text.contains("submit 1 on"), "{:?}", it.places);
+    assert!(it.locations[0].text.contains("VkCommandBuffer#5, submit 2 on VkQueue#0"), "{:?}", it.locations);
+    assert!(it.locations[1].text.contains("submit 1 on"), "{:?}", it.locations);
     assert!(it.fixes.first().is_some_and(|it| it.is_verified), "{it:#?}");
-    assert_eq!(it.fact("submit_index"), Some("1"), "of the earlier access");
+    assert_eq!(it.property("submit_index"), Some("1"), "of the earlier access");
     let new: Vec<bool> = app.devices.causes.new.iter().map(|it| it.is_first).collect();
     assert_eq!(new, [true, false, false, false]);
 }
@@ -132,7 +132,7 @@ fn what_is_older_than_the_window_is_not_explained_and_it_is_said() {
     assert_eq!(&*it.code.0, "SYNC-HAZARD-READ-AFTER-WRITE");
     assert!(it.message.contains("VkBuffer#0[0..16]"), "{}", it.message);
     assert!(it.explanation[0].contains("older than the last steps"), "{:?}", it.explanation);
-    assert_eq!(it.places[1].text, "not known any more");
+    assert_eq!(it.locations[1].text, "not known any more");
 }
 
 /// Whichever command buffer is free is recorded: that is one cause. What is recorded otherwise is another.
@@ -183,8 +183,8 @@ fn a_command_of_a_secondary_command_buffer_is_named() {
     app.record(2, [Command::Execute(vec![CommandBufferId(0), CommandBufferId(1)])]);
     app.submit_one(2);
     let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert!(it.places[0].text.contains("of VkCommandBuffer#1, executed by command"), "{:?}", it.places);
-    assert!(it.places[1].text.contains("of VkCommandBuffer#0, executed by command"), "{:?}", it.places);
+    assert!(it.locations[0].text.contains("of VkCommandBuffer#1, executed by command"), "{:?}", it.locations);
+    assert!(it.locations[1].text.contains("of VkCommandBuffer#0, executed by command"), "{:?}", it.locations);
     assert!(!it.fixes.is_empty(), "{it:#?}");
 }
 
@@ -252,14 +252,14 @@ fn a_submission_that_is_taken_back_leaves_no_trace() {
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1);
     let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
-    app.devices.take_back_steps(source);
+    app.devices.undo_steps(source);
     // Only the write is left: a second one conflicts with that, and not with the read.
     for it in [&mut app, &mut other] {
         it.submit_one(0);
     }
     let (last, only) = (app.diagnostics().last(), other.diagnostics().last());
     assert_eq!(last.map(|it| (&it.code, &it.message)), only.map(|it| (&it.code, &it.message)));
-    assert!(last.is_some_and(|it| it.places[0].text.contains("submit 2 on")), "{last:#?}");
+    assert!(last.is_some_and(|it| it.locations[0].text.contains("submit 2 on")), "{last:#?}");
 }
 
 /// Memory that one resource leaves and another takes is still no conflict after a rebuild.
@@ -283,7 +283,7 @@ fn what_came_and_went_is_told_again_in_its_order() {
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1);
     let source = CallSource { command: Api::QueueSubmit, thread: 1, call: app.calls };
-    app.devices.take_back_steps(source);
+    app.devices.undo_steps(source);
     app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1, "{:#?}", app.diagnostics());

@@ -7,10 +7,10 @@ use lavascope_sync_ir::{
 };
 
 /// A number that nothing has.
-pub(crate) const NOBODY: u32 = u32::MAX;
+pub(crate) const UNKNOWN_ID: u32 = u32::MAX;
 
-/// Gives other numbers; [`NOBODY`] for what is not known.
-pub(crate) trait Ids {
+/// Gives other numbers; [`UNKNOWN_ID`] for what is not known.
+pub(crate) trait IdMapper {
     fn resource(&mut self, id: ResourceId) -> ResourceId;
     fn pass(&mut self, id: RenderPassId) -> RenderPassId;
     fn event(&mut self, id: EventId) -> EventId;
@@ -20,7 +20,7 @@ pub(crate) trait Ids {
 }
 
 /// Keeps the number of commands: each has its place.
-pub(crate) fn command(it: &Command, ids: &mut impl Ids) -> Command {
+pub(crate) fn command(it: &Command, ids: &mut impl IdMapper) -> Command {
     match it {
         Command::Action(all) => Command::Action(accesses(all, ids)),
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies: all }) => {
@@ -54,32 +54,32 @@ pub(crate) fn command(it: &Command, ids: &mut impl Ids) -> Command {
     }
 }
 
-fn accesses(all: &[Access], ids: &mut impl Ids) -> Vec<Access> {
+fn accesses(all: &[Access], ids: &mut impl IdMapper) -> Vec<Access> {
     let access = |it: &Access| {
         let resource = ids.resource(it.resource);
-        (resource.0 != NOBODY).then(|| Access { resource, ..it.clone() })
+        (resource.0 != UNKNOWN_ID).then(|| Access { resource, ..it.clone() })
     };
     all.iter().filter_map(access).collect()
 }
 
 /// Keeps the number of dependencies, since explanations count them.
-fn dependencies(all: &[Dependency], ids: &mut impl Ids) -> Vec<Dependency> {
+fn dependencies(all: &[Dependency], ids: &mut impl IdMapper) -> Vec<Dependency> {
     let what = |it: &DependencyTarget, ids: &mut _| match it {
         DependencyTarget::Global => DependencyTarget::Global,
         DependencyTarget::Resource { resource, region } => {
-            DependencyTarget::Resource { resource: Ids::resource(ids, *resource), region: region.clone() }
+            DependencyTarget::Resource { resource: IdMapper::resource(ids, *resource), region: region.clone() }
         }
         DependencyTarget::Transition { resource, region } => {
-            DependencyTarget::Transition { resource: Ids::resource(ids, *resource), region: region.clone() }
+            DependencyTarget::Transition { resource: IdMapper::resource(ids, *resource), region: region.clone() }
         }
         DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
-            DependencyTarget::QueueFamilyTransfer { resource: Ids::resource(ids, *resource), region: region.clone(), transfer: *ownership }
+            DependencyTarget::QueueFamilyTransfer { resource: IdMapper::resource(ids, *resource), region: region.clone(), transfer: *ownership }
         }
     };
     all.iter().map(|it| Dependency { scope: it.scope, target: what(&it.target, ids) }).collect()
 }
 
-fn wait_events(it: &WaitEvents, ids: &mut impl Ids) -> WaitEvents {
+fn wait_events(it: &WaitEvents, ids: &mut impl IdMapper) -> WaitEvents {
     match it {
         WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies: all } => WaitEvents::Sync1 {
             events: events.iter().map(|it| ids.event(*it)).collect(),
@@ -93,11 +93,11 @@ fn wait_events(it: &WaitEvents, ids: &mut impl Ids) -> WaitEvents {
     }
 }
 
-fn view(it: &AttachmentView, ids: &mut impl Ids) -> AttachmentView {
+fn view(it: &AttachmentView, ids: &mut impl IdMapper) -> AttachmentView {
     AttachmentView { resource: ids.resource(it.resource), region: it.region.clone() }
 }
 
-fn rendering(it: &Rendering, ids: &mut impl Ids) -> Rendering {
+fn rendering(it: &Rendering, ids: &mut impl IdMapper) -> Rendering {
     let attachment = |it: &RenderingAttachment| RenderingAttachment {
         kind: it.kind,
         view: view(&it.view, ids),
@@ -109,7 +109,7 @@ fn rendering(it: &Rendering, ids: &mut impl Ids) -> Rendering {
     Rendering { attachments, ..it.clone() }
 }
 
-pub(crate) fn step(it: &HostStep, ids: &mut impl Ids) -> HostStep {
+pub(crate) fn step(it: &HostStep, ids: &mut impl IdMapper) -> HostStep {
     match it {
         HostStep::Submit { queue, batches, fence } => HostStep::Submit {
             queue: *queue,
@@ -151,7 +151,7 @@ pub(crate) fn step(it: &HostStep, ids: &mut impl Ids) -> HostStep {
     }
 }
 
-fn batch(it: &SubmitBatch, ids: &mut impl Ids) -> SubmitBatch {
+fn batch(it: &SubmitBatch, ids: &mut impl IdMapper) -> SubmitBatch {
     SubmitBatch {
         waits: it.waits.iter().map(|it| SemaphoreWait { point: point(it.point, ids), stages: it.stages }).collect(),
         command_buffers: it.command_buffers.iter().map(|it| ids.command_buffer(*it)).collect(),
@@ -159,6 +159,6 @@ fn batch(it: &SubmitBatch, ids: &mut impl Ids) -> SubmitBatch {
     }
 }
 
-fn point(it: SemaphorePoint, ids: &mut impl Ids) -> SemaphorePoint {
+fn point(it: SemaphorePoint, ids: &mut impl IdMapper) -> SemaphorePoint {
     SemaphorePoint { semaphore: ids.semaphore(it.semaphore), value: it.value }
 }

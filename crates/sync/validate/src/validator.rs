@@ -5,28 +5,28 @@ use lavascope_diag::Diagnostic;
 use lavascope_record::{RecordPhase, Record, HostWrite, from_trusted};
 use lavascope_state::{Untracked, CallSource, SpirvReflection, Tracker};
 
-use crate::causes::Finding;
-use crate::devices::{Devices, Part, is_recorded, part_of};
-use crate::observed::Feedback;
-use crate::scripts::{End, Moment, Next};
+use crate::causes::ValidatorFinding;
+use crate::devices::{ValidatedDevices, RecordingCall, is_recorded, recording_call};
+use crate::observed::CommandBufferFeedback;
+use crate::scripts::{SequenceEnd, CallContext, NextCall};
 
 /// Follows an application by its records, and tells what hazards it has.
 ///
 /// Records must come in an order that the application's threads could have made the calls in.
 pub struct Validator {
-    tracker: Tracker<Devices>,
+    tracker: Tracker<ValidatedDevices>,
 }
 
 impl Default for Validator {
     fn default() -> Validator {
         let reflection = Box::new(SpirvReflection::default());
-        Validator { tracker: Tracker::with_reflection(Devices::default(), reflection) }
+        Validator { tracker: Tracker::with_reflection(ValidatedDevices::default(), reflection) }
     }
 }
 
 impl Validator {
     /// The call of the next record was made from here; what the number means is the caller's. Zero is nowhere.
-    pub fn at_stack(&mut self, stack: u32) {
+    pub fn set_call_stack(&mut self, stack: u32) {
         self.tracker.listener.stack = stack;
     }
 
@@ -40,67 +40,67 @@ impl Validator {
 
     /// The driver is about to see a call.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) {
-        let now = self.moment(thread);
-        match part_of(record.command()) {
-            Part::Other => self.look_at(thread, record),
-            Part::Begins => {
-                self.look_at(thread, record);
-                self.tracker.listener.scripts.begin(record, now);
+        let now = self.call_context(thread);
+        match recording_call(record.command()) {
+            RecordingCall::Other => self.process_call(thread, record),
+            RecordingCall::Begins => {
+                self.process_call(thread, record);
+                self.tracker.listener.call_sequences.begin(record, now);
             }
-            part @ (Part::Plain | Part::Special) => {
-                match self.tracker.listener.scripts.next(record, now, part == Part::Plain) {
-                    Next::Same => {}
-                    Next::Other => {
-                        self.make_up(thread);
+            part @ (RecordingCall::Repeatable | RecordingCall::NotRepeatable) => {
+                match self.tracker.listener.call_sequences.compare_next(record, now, part == RecordingCall::Repeatable) {
+                    NextCall::Same => {}
+                    NextCall::Different => {
+                        self.process_skipped_calls(thread);
                         self.enter(thread, record);
                     }
-                    Next::New => self.look_at(thread, record),
+                    NextCall::Untracked => self.process_call(thread, record),
                 }
             }
-            Part::Ends => {
-                self.end_script(thread, record);
-                self.look_at(thread, record);
+            RecordingCall::Ends => {
+                self.end_call_sequence(thread, record);
+                self.process_call(thread, record);
             }
         }
     }
 
-    fn look_at(&mut self, thread: u32, record: Record<'_>) {
+    fn process_call(&mut self, thread: u32, record: Record<'_>) {
         if !self.tracker.listener.checks_when_executed {
-            self.tracker.listener.follow(record);
+            self.tracker.listener.track_names(record);
         }
         self.tracker.enter(thread, record);
     }
 
-    fn moment(&self, thread: u32) -> Moment {
-        Moment { thread, stack: self.tracker.listener.stack, changes: self.tracker.change_count() }
+    fn call_context(&self, thread: u32) -> CallContext {
+        CallContext { thread, stack: self.tracker.listener.stack, changes: self.tracker.change_count() }
     }
 
     /// A recording ends: all of it was looked at, or is what was looked at the last time.
-    fn end_script(&mut self, thread: u32, record: Record<'_>) {
-        let now = self.moment(thread);
+    fn end_call_sequence(&mut self, thread: u32, record: Record<'_>) {
+        let now = self.call_context(thread);
         let listener = &mut self.tracker.listener;
-        let is_made_up = match listener.scripts.end(record, now) {
-            End::Same(place) => listener.repeat_all(place),
-            End::Other => false,
-            End::New => true,
+        let is_made_up = match listener.call_sequences.compare_end(record, now) {
+            SequenceEnd::Same(place) => listener.repeat_all(place),
+            SequenceEnd::Different => false,
+            SequenceEnd::Untracked => true,
         };
         if !is_made_up {
-            self.make_up(thread);
+            self.process_skipped_calls(thread);
         }
-        let now = self.moment(thread);
-        self.tracker.listener.scripts.finish(now);
+        let now = self.call_context(thread);
+        self.tracker.listener.call_sequences.finish(now);
     }
 
     /// Looks at the calls that a command buffer was recorded with as the last time, since the next one is another.
     #[cold]
-    fn make_up(&mut self, thread: u32) {
-        let now = self.moment(thread);
-        let calls = self.tracker.listener.scripts.turn_away(now);
+    fn process_skipped_calls(&mut self, thread: u32) {
+        let now = self.call_context(thread);
+        let calls = self.tracker.listener.call_sequences.stop_matching(now);
         // What was not looked at had no call stack; the next call may.
         let stack = std::mem::take(&mut self.tracker.listener.stack);
         let mut rest = &calls[..];
         while let Some(record) = from_trusted(rest) {
-            self.look_at(thread, record);
+            self.process_call(thread, record);
             rest = &rest[record.words().len()..];
         }
         self.tracker.listener.stack = stack;
@@ -112,33 +112,33 @@ impl Validator {
     }
 
     /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
-    pub fn want_possible(&mut self) {
+    pub fn report_possible(&mut self) {
         self.tracker.report_dynamic_indexing(true);
     }
 
     /// Looks at every call of a recording, also where all of them are what they were the last time: to compare with.
-    pub fn compare_no_calls(&mut self) {
-        self.tracker.listener.scripts.is_off = true;
+    pub fn disable_call_cache(&mut self) {
+        self.tracker.listener.call_sequences.is_disabled = true;
     }
 
     /// Calls of recordings that were not looked at, since they were what they were the last time.
-    pub fn same_calls(&self) -> u64 {
-        self.tracker.listener.scripts.same
+    pub fn cached_calls(&self) -> u64 {
+        self.tracker.listener.call_sequences.same_calls
     }
 
     /// All that the host writes into memory that it maps will be told ([`Validator::host_wrote`]), before the device can
     /// read it.
-    pub fn hear_host_writes(&mut self) {
+    pub fn expect_all_host_writes(&mut self) {
         self.tracker.expect_all_host_writes();
     }
 
     /// The same of some memories only: of one of which something was told, all will be.
-    pub fn hear_some_host_writes(&mut self) {
+    pub fn expect_some_host_writes(&mut self) {
         self.tracker.expect_some_host_writes();
     }
 
     /// Nothing more is told of what the host writes.
-    pub fn hear_no_host_writes(&mut self) {
+    pub fn stop_host_writes(&mut self) {
         self.tracker.ignore_host_writes();
     }
 
@@ -148,8 +148,8 @@ impl Validator {
     }
 
     /// Looks at what queues execute too; else only at what is inside of each command buffer.
-    pub fn want_submissions(&mut self) {
-        self.tracker.listener.wants_submissions = true;
+    pub fn check_submissions(&mut self) {
+        self.tracker.listener.checks_submissions = true;
     }
 
     /// The shaders of a device keep what they touch, and it will be told ([`Validator::feedback`]): hazards that only the
@@ -159,7 +159,7 @@ impl Validator {
     }
 
     /// What the device did with command buffers that it is done with. All that was submitted must have been told.
-    pub fn feedback(&mut self, device: ObjectId, all: Vec<Feedback>) {
+    pub fn feedback(&mut self, device: ObjectId, all: Vec<CommandBufferFeedback>) {
         self.tracker.listener.feedback(device, all);
     }
 
@@ -171,21 +171,21 @@ impl Validator {
 
     /// Whether something may be told by a validator that looks into command buffers while they are recorded. To be
     /// asked after the last record.
-    pub fn is_in_doubt(&mut self) -> bool {
-        self.tracker.listener.is_in_doubt()
+    pub fn finish_quick_check(&mut self) -> bool {
+        self.tracker.listener.finish_quick_check()
     }
 
     /// The driver does not see the call that a thread entered last: it is as if it had not been.
-    pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
+    pub fn undo_call(&mut self, thread: u32, record: Record<'_>) {
         if is_recorded(record.command()) {
-            if self.tracker.listener.scripts.is_following(record) {
-                self.make_up(thread);
+            if self.tracker.listener.call_sequences.select_matching(record) {
+                self.process_skipped_calls(thread);
             }
-            self.tracker.listener.scripts.spoil();
+            self.tracker.listener.call_sequences.invalidate_last();
             self.tracker.cancel_command(thread, record);
         } else {
             let source = CallSource { command: record.command(), thread, call: record.call_number() };
-            self.tracker.listener.take_back_steps(source);
+            self.tracker.listener.undo_steps(source);
         }
     }
 
@@ -202,12 +202,12 @@ impl Validator {
     /// Whether something was found since the last time.
     #[inline]
     pub fn has_found(&self) -> bool {
-        let Devices { causes, is_in_doubt, .. } = &self.tracker.listener;
+        let ValidatedDevices { causes, needs_recheck: is_in_doubt, .. } = &self.tracker.listener;
         *is_in_doubt || !causes.new.is_empty()
     }
 
     /// What was found since the last time, in the order in which it happened.
-    pub fn take(&mut self) -> Vec<Finding> {
+    pub fn take_findings(&mut self) -> Vec<ValidatorFinding> {
         std::mem::take(&mut self.tracker.listener.causes.new)
     }
 
@@ -217,12 +217,12 @@ impl Validator {
     }
 
     /// Hazards that were found after there were too many causes to tell them apart.
-    pub fn beyond(&self) -> u64 {
-        self.tracker.listener.causes.beyond
+    pub fn dropped_hazards(&self) -> u64 {
+        self.tracker.listener.causes.dropped
     }
 
     /// What was not understood of the calls so far, and how often.
-    pub fn missing(&self) -> impl Iterator<Item = (Untracked, u64)> {
+    pub fn unsupported(&self) -> impl Iterator<Item = (Untracked, u64)> {
         let unplaced = self.tracker.listener.unplaced.iter().map(|(missing, count)| (*missing, *count));
         self.tracker.untracked().chain(unplaced)
     }

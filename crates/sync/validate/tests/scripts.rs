@@ -44,7 +44,7 @@ enum Op {
     Execute,
 }
 
-struct Player {
+struct RandomRecordingApp {
     app: App,
     rng: Random,
     /// What each command buffer was recorded with last.
@@ -52,8 +52,8 @@ struct Player {
     buffers: u64,
 }
 
-impl Player {
-    fn new(seed: u64) -> Player {
+impl RandomRecordingApp {
+    fn new(seed: u64) -> RandomRecordingApp {
         let mut app = App::default();
         app.make_drawing();
         for it in &COMMAND_BUFFERS[1..] {
@@ -65,7 +65,7 @@ impl Player {
         }
         let mut rng = Random::new(seed);
         let scripts = COMMAND_BUFFERS.map(|_| script(&mut rng)).to_vec();
-        let mut player = Player { app, rng, scripts, buffers: BUFFERS };
+        let mut player = RandomRecordingApp { app, rng, scripts, buffers: BUFFERS };
         player.make_secondary();
         player.record_secondary();
         player
@@ -102,7 +102,7 @@ impl Player {
         self.app.other = last;
     }
 
-    fn is(&mut self, one_in: u64) -> bool {
+    fn next_one_in(&mut self, one_in: u64) -> bool {
         self.rng.below(one_in) == 0
     }
 
@@ -110,14 +110,14 @@ impl Player {
         let which = self.rng.below(3) as usize;
         self.app.other = Some(COMMAND_BUFFERS[which]);
         self.change_between();
-        if self.is(3) {
+        if self.next_one_in(3) {
             self.change_script(which);
         }
-        if self.is(8) {
+        if self.next_one_in(8) {
             self.reset();
         }
         self.app.begin();
-        if self.is(12) {
+        if self.next_one_in(12) {
             // Begun again, before anything of it was executed.
             self.record(which, 0..1);
             self.app.begin();
@@ -127,7 +127,7 @@ impl Player {
         self.change_within(which, half);
         self.record(which, half..usize::MAX);
         self.end_recording();
-        if !self.is(4) {
+        if !self.next_one_in(4) {
             self.submit();
         }
     }
@@ -203,7 +203,7 @@ impl Player {
 
     fn reset(&mut self) {
         let (device, command_buffer) = (device(1), self.app.commands());
-        if self.is(2) {
+        if self.next_one_in(2) {
             let params =
                 ResetCommandPoolParams { device, command_pool: command_pool(1), flags: CommandPoolResetFlags(0) };
             self.app.call(Command::ResetCommandPool, &params);
@@ -277,7 +277,7 @@ impl Player {
         let params =
             QueueSubmitParams { queue: queue(1), submit_count: 1, p_submits: Ptr::to(&submit), fence: Fence(0) };
         self.app.call(Command::QueueSubmit, &params);
-        if self.is(2) {
+        if self.next_one_in(2) {
             self.app.call(Command::QueueWaitIdle, &QueueWaitIdleParams { queue: queue(1) });
         }
     }
@@ -305,11 +305,11 @@ fn op(rng: &mut Random) -> Op {
 }
 
 /// What a validator says of records, call by call, and how many of them it did not look at.
-fn told(records: &[Record<'static>], seed: u64, compares: bool) -> (Vec<String>, u64) {
+fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (Vec<String>, u64) {
     let mut validator = Validator::default();
-    validator.want_submissions();
+    validator.check_submissions();
     if !compares {
-        validator.compare_no_calls();
+        validator.disable_call_cache();
     }
     let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), Random::new(seed), 1, 0);
     for (index, record) in records.iter().enumerate() {
@@ -321,18 +321,18 @@ fn told(records: &[Record<'static>], seed: u64, compares: bool) -> (Vec<String>,
         if rng.below(50) == 0 {
             stack = rng.below(6).saturating_sub(3) as u32;
         }
-        validator.at_stack(stack);
+        validator.set_call_stack(stack);
         validator.record(thread, *record);
         // What is recorded is all in one half.
         if format!("{:?}", record.command()).starts_with("Cmd") && rng.below(80) == 0 {
-            validator.take_back(thread, *record);
+            validator.undo_call(thread, *record);
         }
-        all.extend(validator.take().iter().map(|it| format!("{index}: {it:?}")));
+        all.extend(validator.take_findings().iter().map(|it| format!("{index}: {it:?}")));
     }
     validator.finish();
     all.extend(validator.diagnostics().iter().map(|it| format!("{it:?}")));
-    all.extend(validator.missing().map(|it| format!("{it:?}")));
-    (all, validator.same_calls())
+    all.extend(validator.unsupported().map(|it| format!("{it:?}")));
+    (all, validator.cached_calls())
 }
 
 #[test]
@@ -342,10 +342,10 @@ fn calls_that_are_what_they_were_need_not_be_looked_at() {
     let first = setting("LAVASCOPE_SAMPLE_SEED", SEED);
     let (mut same, mut findings) = (0, 0);
     for seed in first..first + programs {
-        let mut player = Player::new(seed);
+        let mut player = RandomRecordingApp::new(seed);
         (0..40).for_each(|_| player.frame());
-        let (by_comparing, skipped) = told(&player.app.records, seed, true);
-        let (by_looking, none) = told(&player.app.records, seed, false);
+        let (by_comparing, skipped) = validator_output(&player.app.records, seed, true);
+        let (by_looking, none) = validator_output(&player.app.records, seed, false);
         let differs = by_comparing.iter().zip(&by_looking).find(|it| it.0 != it.1);
         assert_eq!(differs, None, "seed {seed}");
         assert_eq!(by_comparing.len(), by_looking.len(), "seed {seed}");
@@ -390,14 +390,14 @@ fn call_stacks_are_those_of_the_last_recording() {
     let is_barrier = |it: &Record<'_>| it.command() == Command::CmdPipelineBarrier;
     let barrier = second + app.records[second..].iter().position(is_barrier).expect("a barrier");
     let mut validator = Validator::default();
-    validator.want_submissions();
+    validator.check_submissions();
     for (index, record) in app.records.iter().enumerate() {
-        validator.at_stack(if (barrier..third).contains(&index) { 5 } else { 0 });
+        validator.set_call_stack(if (barrier..third).contains(&index) { 5 } else { 0 });
         validator.record(1, *record);
     }
     let [found] = validator.diagnostics() else { panic!("{:?}", validator.diagnostics()) };
     assert_eq!(found.stacks, []);
-    assert!(validator.same_calls() > 0, "the first call of the second recording is what it was");
+    assert!(validator.cached_calls() > 0, "the first call of the second recording is what it was");
 }
 
 /// Shaders tell by the numbers of commands what they touched: all of these are counted.
@@ -409,14 +409,14 @@ fn every_call_is_looked_at_where_shaders_tell() {
     (0..3).for_each(|_| fill_twice(&mut app));
     let same = |expects_feedback| {
         let mut validator = Validator::default();
-        validator.want_submissions();
+        validator.check_submissions();
         for record in &app.records {
             validator.record(1, *record);
             if expects_feedback && record.command() == Command::CreateDevice {
                 validator.expect_feedback(World::id_of(HandleType::Device, device(1).0));
             }
         }
-        validator.same_calls()
+        validator.cached_calls()
     };
     assert!(same(false) > 0);
     assert_eq!(same(true), 0);

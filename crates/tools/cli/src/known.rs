@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 
-use lavascope_diag::{Baseline, Diagnostic, Identity, Ignore};
+use lavascope_diag::{Baseline, Diagnostic, DiagnosticIdentity, IgnoreRule};
 
 /// More than these that did not occur are only counted.
 const GONE_MAX: usize = 20;
@@ -33,8 +33,8 @@ impl KnownArguments {
         Ok(Some(file))
     }
 
-    pub(crate) fn rules(&self) -> Result<Vec<Ignore>> {
-        self.ignore.iter().map(|it| Ignore::parse(it).map_err(|why| anyhow!("--ignore: {why}"))).collect()
+    pub(crate) fn rules(&self) -> Result<Vec<IgnoreRule>> {
+        self.ignore.iter().map(|it| IgnoreRule::parse(it).map_err(|why| anyhow!("--ignore: {why}"))).collect()
     }
 
     /// The rules as the layer reads them, behind those that are set already.
@@ -80,17 +80,17 @@ impl KnownFile {
     }
 
     /// Whether a finding is known, or will be.
-    pub(crate) fn has(&self, it: &Identity) -> bool {
-        self.is_updated || self.baseline.has(it)
+    pub(crate) fn has(&self, it: &DiagnosticIdentity) -> bool {
+        self.is_updated || self.baseline.contains(it)
     }
 
     /// What is known and did not occur; nothing where the file is written anew.
-    pub(crate) fn gone(&self, found: &[Identity]) -> Vec<Identity> {
-        if self.is_updated { Vec::new() } else { self.baseline.gone(found).into_iter().cloned().collect() }
+    pub(crate) fn gone(&self, found: &[DiagnosticIdentity]) -> Vec<DiagnosticIdentity> {
+        if self.is_updated { Vec::new() } else { self.baseline.not_found_in(found).into_iter().cloned().collect() }
     }
 
     /// Writes the file if that is asked for, and says so.
-    pub(crate) fn update(&self, found: &[Identity]) -> Result<Option<String>> {
+    pub(crate) fn update(&self, found: &[DiagnosticIdentity]) -> Result<Option<String>> {
         if !self.is_updated {
             return Ok(None);
         }
@@ -100,14 +100,14 @@ impl KnownFile {
         fs::write(&beside, new.to_string())
             .and_then(|()| fs::rename(&beside, &self.path))
             .with_context(|| format!("{shown} cannot be written"))?;
-        let added = found.iter().filter(|it| !self.baseline.has(it)).count();
-        let removed = self.baseline.gone(found).len();
+        let added = found.iter().filter(|it| !self.baseline.contains(it)).count();
+        let removed = self.baseline.not_found_in(found).len();
         Ok(Some(format!("lavascope: {shown} is written: {added} added, {removed} removed\n")))
     }
 }
 
 /// How what did not occur is told.
-pub(crate) fn gone_text(file: &Path, gone: &[Identity]) -> String {
+pub(crate) fn gone_text(file: &Path, gone: &[DiagnosticIdentity]) -> String {
     let count = match gone.len() {
         0 => return String::new(),
         1 => "1 finding".to_owned(),
@@ -133,17 +133,17 @@ impl<T> Judged<T> {
     pub(crate) fn new(
         found: Vec<T>,
         diagnostic: impl Fn(&T) -> &Diagnostic,
-        rules: &[Ignore],
+        rules: &[IgnoreRule],
         known: Option<&KnownFile>,
     ) -> Judged<T> {
         let mut judged = Judged { findings: Vec::new(), ignored: 0 };
         for it in found {
             let own = diagnostic(&it);
-            if rules.iter().any(|rule| rule.fits(own)) {
+            if rules.iter().any(|rule| rule.matches(own)) {
                 judged.ignored += own.count;
                 continue;
             }
-            let is_known = known.is_some_and(|known| known.has(&Identity::of(own)));
+            let is_known = known.is_some_and(|known| known.has(&DiagnosticIdentity::of(own)));
             judged.findings.push((it, is_known));
         }
         judged

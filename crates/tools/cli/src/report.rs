@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use lavascope_diag::Identity;
+use lavascope_diag::DiagnosticIdentity;
 use lavascope_platform::files;
 
 use crate::known::KnownFile;
@@ -125,13 +125,13 @@ pub(crate) struct Frame {
 }
 
 impl Finding {
-    pub(crate) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> DiagnosticIdentity {
         // A layer that says none is older than this command.
         let lines = match &self.identity[..] {
             [] => vec![format!("text: {}", self.text.lines().next().unwrap_or_default())],
             lines => lines.to_vec(),
         };
-        Identity { code: self.code.clone(), lines }
+        DiagnosticIdentity { code: self.code.clone(), lines }
     }
 }
 
@@ -339,7 +339,7 @@ impl Report {
         all.flat_map(|it| &mut it.stacks).for_each(|it| symbols.find(it));
     }
 
-    pub(crate) fn identities(&self) -> Vec<Identity> {
+    pub(crate) fn identities(&self) -> Vec<DiagnosticIdentity> {
         self.findings.iter().map(Finding::identity).collect()
     }
 

@@ -1,17 +1,17 @@
 //! What the things of a program are called that was written as a scenario: its own names, and lines of its text.
 
-use lavascope_diag::Object;
-use lavascope_explain::{Names, Numbers};
-use lavascope_scenario::{Site, Source, Spot};
+use lavascope_diag::DiagnosticObject;
+use lavascope_explain::{ProgramNames, NumberedNames};
+use lavascope_scenario::{StatementId, ScenarioSource, TextLocation};
 use lavascope_sync_ir::{
     CommandLocation, CommandBufferId, EventId, FenceId, ProgramLocation, QueueId, Region, RenderPassId, ResourceId, SemaphoreId, HostStep,
 };
 
-pub(crate) struct ScenarioNames<'a>(pub(crate) &'a Source<'a>);
+pub(crate) struct ScenarioNames<'a>(pub(crate) &'a ScenarioSource<'a>);
 
 impl ScenarioNames<'_> {
-    fn spot(&self, site: Site) -> Option<Spot<'_>> {
-        self.0.spot(site)
+    fn spot(&self, site: StatementId) -> Option<TextLocation<'_>> {
+        self.0.location(site)
     }
 
     /// How often a primary command buffer is executed.
@@ -22,27 +22,27 @@ impl ScenarioNames<'_> {
     }
 }
 
-impl Names for ScenarioNames<'_> {
+impl ProgramNames for ScenarioNames<'_> {
     fn resource(&self, resource: ResourceId) -> String {
         name(&self.0.scenario.names.resources, resource.0)
     }
 
-    fn part(&self, resource: ResourceId, region: &Region) -> String {
+    fn region(&self, resource: ResourceId, region: &Region) -> String {
         self.0.part(resource, region)
     }
 
-    fn object(&self, resource: ResourceId) -> Object {
-        Object { name: Some(self.resource(resource)), ..Numbers(&self.0.scenario.program).object(resource) }
+    fn object(&self, resource: ResourceId) -> DiagnosticObject {
+        DiagnosticObject { name: Some(self.resource(resource)), ..NumberedNames(&self.0.scenario.program).object(resource) }
     }
 
     /// What is written there, without the number of its line: texts change above it.
     fn path(&self, place: &ProgramLocation, stage: u64) -> Vec<String> {
-        let Some(site) = self.0.site(place) else { return vec![self.function(place, stage)] };
+        let Some(site) = self.0.statement_at(place) else { return vec![self.function(place, stage)] };
         let owner = match site {
-            Site::Command { command_buffer, .. } => {
+            StatementId::Command { command_buffer, .. } => {
                 format!("{}: ", name(&self.0.scenario.names.command_buffers, command_buffer))
             }
-            Site::Step(_) => String::new(),
+            StatementId::Step(_) => String::new(),
         };
         let statement = self.spot(site).map_or_else(|| self.function(place, stage), |it| it.statement.to_owned());
         vec![format!("{owner}{statement}")]
@@ -52,20 +52,20 @@ impl Names for ScenarioNames<'_> {
         format!("queue {}", name(&self.0.scenario.names.queues, queue.0))
     }
 
-    fn place(&self, place: &ProgramLocation) -> String {
+    fn location(&self, place: &ProgramLocation) -> String {
         let at = match place {
             ProgramLocation::Step(step) => return self.step(*step),
             ProgramLocation::Command(at) => at,
         };
-        let Some(Site::Command { command_buffer, index }) = self.0.site(place) else {
+        let Some(StatementId::Command { command_buffer, index }) = self.0.statement_at(place) else {
             return self.batch(at.step, at.batch);
         };
-        let mut text = self.recorded(CommandBufferId(command_buffer), index);
+        let mut text = self.recorded_command(CommandBufferId(command_buffer), index);
         let primary = ProgramLocation::Command(CommandLocation { path: at.path[..1].to_vec(), ..at.clone() });
-        let Some(Site::Command { command_buffer: primary, index }) = self.0.site(&primary) else { return text };
+        let Some(StatementId::Command { command_buffer: primary, index }) = self.0.statement_at(&primary) else { return text };
         let primary = CommandBufferId(primary);
         if at.path.len() > 1 {
-            text += &format!(", executed at {}", self.recorded(primary, index));
+            text += &format!(", executed at {}", self.recorded_command(primary, index));
         }
         if self.executions(primary) > 1 {
             text += &format!(", submitted at {}", self.batch(at.step, at.batch));
@@ -73,17 +73,17 @@ impl Names for ScenarioNames<'_> {
         text
     }
 
-    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String {
+    fn recorded_command(&self, buffer: CommandBufferId, command: u32) -> String {
         let own = name(&self.0.scenario.names.command_buffers, buffer.0);
-        match self.spot(Site::Command { command_buffer: buffer.0, index: command }) {
+        match self.spot(StatementId::Command { command_buffer: buffer.0, index: command }) {
             Some(spot) => format!("line {} of {own}", spot.line),
             None => format!("the end of {own}"),
         }
     }
 
     fn function(&self, place: &ProgramLocation, stage: u64) -> String {
-        let function = Numbers(&self.0.scenario.program).function(place, stage);
-        let first = || self.0.spot(self.0.site(place)?)?.statement.split(' ').next();
+        let function = NumberedNames(&self.0.scenario.program).function(place, stage);
+        let first = || self.0.location(self.0.statement_at(place)?)?.statement.split(' ').next();
         // Commands that only access something have no name in Vulkan here; the scenario has a word for them.
         match first() {
             Some(word) if !function.starts_with("vk") && word != "access" && word != "host" => word.to_owned(),
@@ -92,7 +92,7 @@ impl Names for ScenarioNames<'_> {
     }
 
     fn step(&self, step: u32) -> String {
-        self.spot(Site::Step(step)).map_or("the submission".to_owned(), |it| format!("line {}", it.line))
+        self.spot(StatementId::Step(step)).map_or("the submission".to_owned(), |it| format!("line {}", it.line))
     }
 
     fn batch(&self, step: u32, batch: u32) -> String {
@@ -122,7 +122,7 @@ impl Names for ScenarioNames<'_> {
     }
 
     fn source(&self, place: &ProgramLocation) -> Option<String> {
-        let spot = self.spot(self.0.site(place)?)?;
+        let spot = self.spot(self.0.statement_at(place)?)?;
         Some(format!("`{}`", spot.statement))
     }
 }

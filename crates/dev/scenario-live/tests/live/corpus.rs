@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lavascope_scenario::{Scenario, Source, Variation, annotate, judge_variation, parse, variations};
+use lavascope_scenario::{Scenario, ScenarioSource, Variation, annotate, compare_variation, parse, variations};
 use lavascope_scenario_live::{
     ActError, Gpu, Lonely, Options, Performed, Recording, Script, SubmitApi, in_submit_1, in_version_1,
 };
@@ -95,7 +95,7 @@ const RACE: &str = "buffer a b 64\n\ncmd main\n  copy a -> b\n\nq submit main\nh
 impl Actor {
     pub(crate) fn new(gpu: Gpu, way: Way, mode: Mode) -> Actor {
         let mut actor = Actor { gpu, way, mode, serial: 0, offset: 0 };
-        let race = Source::new(RACE).expect("a program").scenario;
+        let race = ScenarioSource::new(RACE).expect("a program").scenario;
         let performed = actor.perform(&race, &race.program, "race:").expect("it can be performed");
         let place = performed.messages.first().and_then(|it| told::line(&it.text, "access"));
         let call = place.and_then(told::call).expect("a call of the host");
@@ -144,7 +144,7 @@ impl Actor {
                 return Outcome::Wrong(format!("{why}\n{}\n{}", message.name, message.text));
             }
         }
-        match judge_variation(scenario, &said, &found) {
+        match compare_variation(scenario, &said, &found) {
             Ok(()) => Outcome::Told,
             Err(mismatch) => {
                 let texts: Vec<&str> = performed.messages.iter().map(|it| it.text.as_str()).collect();
@@ -161,7 +161,7 @@ impl Actor {
         }
         let is_changed = program != variation.program;
         let said = Variation { program, ..variation };
-        if is_changed && judge_variation(scenario, &said, &lavascope_engine::check_all(&said.program)).is_err() {
+        if is_changed && compare_variation(scenario, &said, &lavascope_engine::check_all(&said.program)).is_err() {
             return Err("said with the masks of version 1 it means something else");
         }
         Ok(said)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
 use lavascope_instrument::{Instrumented, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
-use lavascope_validate::{AddressTouched, BindingTouched, Bytes, Feedback, Launch, StageTouches};
+use lavascope_validate::{AddressTouched, BindingTouched, TouchedBytes, CommandBufferFeedback, ShaderLaunch, StageTouches};
 
 use super::Gpu;
 use super::arena::Region;
@@ -145,18 +145,18 @@ impl Gpu {
     }
 
     /// What a command buffer touched since the last time.
-    pub(super) fn read_touches(&self, commands: &mut Commands) -> Option<Feedback> {
+    pub(super) fn read_touches(&self, commands: &mut Commands) -> Option<CommandBufferFeedback> {
         let executions = std::mem::take(&mut commands.executions);
         let object = commands.object.filter(|_| executions > 0)?;
         let ranges = || self.state().addresses.ranges();
         let launch = |it: &Drawn| launch(it, commands.variant_of(it), &ranges);
         let launches = commands.draws.iter().filter_map(launch).collect();
         let is_whole = !self.is_feedback_broken.load(Ordering::Relaxed) && !self.has_failed();
-        Some(Feedback { commands: object, executions, is_whole, launches })
+        Some(CommandBufferFeedback { command_buffer: object, executions, is_complete: is_whole, launches })
     }
 
     /// Tells the validator. No lock of ours is held.
-    pub(super) fn give_feedback(&self, all: Vec<Feedback>) {
+    pub(super) fn give_feedback(&self, all: Vec<CommandBufferFeedback>) {
         if let Some(data) = self.data().filter(|_| !all.is_empty()) {
             data.feedback(all);
         }
@@ -167,7 +167,7 @@ impl Gpu {
 type Ranges<'a> = &'a dyn Fn() -> Option<Vec<Range<u64>>>;
 
 /// What a draw touched; none where it kept nothing.
-fn launch(draw: &Drawn, variant: &Variant, ranges: Ranges<'_>) -> Option<Launch> {
+fn launch(draw: &Drawn, variant: &Variant, ranges: Ranges<'_>) -> Option<ShaderLaunch> {
     let (area, number) = (draw.touches()?, draw.launch?);
     let mut stages: Vec<StageTouches> = Vec::new();
     for (at, it) in variant.stages.iter().enumerate() {
@@ -180,7 +180,7 @@ fn launch(draw: &Drawn, variant: &Variant, ranges: Ranges<'_>) -> Option<Launch>
             stages.push(together(stage, &all, is_all, area, ranges));
         }
     }
-    Some(Launch { number, function: draw.function, stages })
+    Some(ShaderLaunch { number, function: draw.function, stages })
 }
 
 /// What the shaders of a stage touched. Where there may be others, nothing is known of it.
@@ -231,9 +231,9 @@ fn binding(it: &TouchSite, area: Region) -> BindingTouched {
         writes: it.writes,
         is_atomic: it.is_atomic,
         elements: touched.elements,
-        is_lost: touched.is_lost,
+        is_incomplete: touched.is_lost,
         is_assumed: !touched.is_seen,
-        bytes: is_buffer.then_some(Bytes { may: touched.may, must: touched.must }),
+        bytes: is_buffer.then_some(TouchedBytes { may: touched.may, must: touched.must }),
         are_texels: it.kind == TouchKind::Texels,
     }
 }
@@ -241,7 +241,7 @@ fn binding(it: &TouchSite, area: Region) -> BindingTouched {
 /// None where it is not known what was touched.
 fn address(it: &TouchSite, area: Region, ranges: Ranges<'_>) -> Option<AddressTouched> {
     let touched = it.read_addresses(&take_words(it, area), ranges);
-    let bytes = Bytes { may: touched.may, must: touched.must };
+    let bytes = TouchedBytes { may: touched.may, must: touched.must };
     let (reads, writes, is_atomic) = (it.reads, it.writes, it.is_atomic);
     (!touched.is_lost).then_some(AddressTouched { reads, writes, is_atomic, bytes })
 }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use lavascope_abi::*;
-use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
+use lavascope_diag::{Diagnostic, Property, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
 use lavascope_instrument::instances::{self, GROUP, Look, PUSH_BYTES, Wrong};
 
 use super::arena::{Region, is_fine};
@@ -520,13 +520,13 @@ impl State {
         let mut it = Diagnostic::new(build.extension.code(), Severity::Error, message);
         it.function = command.to_owned();
         let text = format!("{command} ({}in command buffer {number})", build.place);
-        let labels = Labels { queue: Vec::new(), commands: build.labels.clone() };
-        let place = Place::new("build", text, command.to_owned());
-        it.places.push(Place { path: vec![command.to_owned()], labels, ..place });
-        it.objects.push(Object::new(kind, build.target, target.clone()));
-        it.objects.push(Object::new("VkCommandBuffer", u64::from(number), commands));
-        it.facts.push(Fact { key: "instance", value: wrong.instance.to_string() });
-        it.facts.push(Fact { key: "reference", value: format!("{:#x}", wrong.reference) });
+        let labels = DebugLabels { queue: Vec::new(), commands: build.labels.clone() };
+        let place = DiagnosticLocation::new("build", text, command.to_owned());
+        it.locations.push(DiagnosticLocation { path: vec![command.to_owned()], labels, ..place });
+        it.objects.push(DiagnosticObject::new(kind, build.target, target.clone()));
+        it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(number), commands));
+        it.properties.push(Property { key: "instance", value: wrong.instance.to_string() });
+        it.properties.push(Property { key: "reference", value: format!("{:#x}", wrong.reference) });
         it.explanation.push("The reference was set to zero before the build: the instance is inactive.".to_owned());
         if left_out > 0 {
             it.explanation.push(format!("{left_out} more instances of this build are wrong."));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
-use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
+use lavascope_diag::{Diagnostic, Property, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
 use lavascope_instrument::{CELL_WORDS, Check, Counted, Record, RecordError, Site, Stage};
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
@@ -127,15 +127,15 @@ impl State {
             it.message
         );
         it.function = draw.command.to_owned();
-        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
-        let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
-        it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
-        it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
-        it.facts.extend(facts_of(&record.error));
+        let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
+        let access = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
+        it.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
+        it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        it.properties.extend(facts_of(&record.error));
         if draw.variant.fixed.is_empty() {
-            it.facts.push(fact("draw", draw.number));
+            it.properties.push(fact("draw", draw.number));
         }
-        it.facts.push(fact("invocation", invocation));
+        it.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
         Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.error)))
@@ -220,25 +220,25 @@ impl State {
         let mut it = Diagnostic::new(code, Severity::Error, message);
         let name = self.pipeline_name(variant, stage);
         it.objects.push(match stage.object {
-            Some((_, number)) => Object::new("VkShaderEXT", u64::from(number), name),
-            None => Object::new("VkPipeline", u64::from(variant.application.1), name),
+            Some((_, number)) => DiagnosticObject::new("VkShaderEXT", u64::from(number), name),
+            None => DiagnosticObject::new("VkPipeline", u64::from(variant.application.1), name),
         });
         if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
-            it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+            it.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
         let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
         let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
-        it.places.push(Place::new("shader", place.clone(), place));
-        it.facts.push(fact("instruction", site.at.0));
+        it.locations.push(DiagnosticLocation::new("shader", place.clone(), place));
+        it.properties.push(fact("instruction", site.at.0));
         if let Some((set, binding)) = binding_of(stage, site) {
-            it.facts.extend([fact("set", set), fact("binding", binding)]);
+            it.properties.extend([fact("set", set), fact("binding", binding)]);
         }
         if let Some(source) = source {
             it.explanation.push(source_text(&source));
             it.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
-            it.facts.extend([fact("line", source.line), fact("column", source.column)]);
+            it.properties.extend([fact("line", source.line), fact("column", source.column)]);
             if !source.file.is_empty() {
-                it.facts.push(fact("file", source.file));
+                it.properties.push(fact("file", source.file));
             }
         }
         it
@@ -261,7 +261,7 @@ impl State {
     pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
         let name = self.name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
-        let labels = Labels { queue: Vec::new(), commands: draw.labels.clone() }.path();
+        let labels = DebugLabels { queue: Vec::new(), commands: draw.labels.clone() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // Where all draws of a pipeline share their records, nobody knows which one it was.
         if !draw.variant.fixed.is_empty() {
@@ -349,12 +349,12 @@ fn counted(
     Finding::Fault(Box::new(Fault { diagnostic: it, objects, spot, count, error, pipeline }))
 }
 
-fn fact(key: &'static str, value: impl ToString) -> Fact {
-    Fact { key, value: value.to_string() }
+fn fact(key: &'static str, value: impl ToString) -> Property {
+    Property { key, value: value.to_string() }
 }
 
 /// The words of a record, by name.
-fn facts_of(error: &RecordError) -> Vec<Fact> {
+fn facts_of(error: &RecordError) -> Vec<Property> {
     match *error {
         RecordError::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
         RecordError::Uninitialized { index } => vec![fact("index", index)],

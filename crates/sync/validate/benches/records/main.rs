@@ -48,7 +48,7 @@ fn add(suite: &mut Suite<'_>, name: &str, calls: fn() -> Calls) {
         let validator = move || {
             let (calls, mut validator) = (calls(), Validator::default());
             if is_submitted {
-                validator.want_submissions();
+                validator.check_submissions();
             }
             calls.first.iter().for_each(|it| validator.record(1, *it));
             (validator, calls)
@@ -59,7 +59,7 @@ fn add(suite: &mut Suite<'_>, name: &str, calls: fn() -> Calls) {
             limit: is_submitted.then_some(288.0),
             run: lazily(validator, |(validator, calls), times| {
                 calls.times(times).for_each(|it| validator.record(1, it));
-                assert!(validator.take().is_empty(), "the application is right");
+                assert!(validator.take_findings().is_empty(), "the application is right");
             }),
             bare: None,
         });

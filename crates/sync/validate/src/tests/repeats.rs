@@ -12,54 +12,54 @@ const SECONDARY: u32 = 3;
 const SLOTS: u64 = 6;
 
 /// Numbers: any, and the same ones each time.
-struct Dice(u64);
+struct TestRandom(u64);
 
-impl Dice {
+impl TestRandom {
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 
-    fn is_one_in(&mut self, count: u64) -> bool {
+    fn next_one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 }
 
 /// A command with slots in place of resources: what is in a slot is another one from time to time.
 #[derive(Clone, Copy)]
-enum Word {
+enum SlotCommand {
     Copy { from: u64, to: u64, at: u64 },
     Barrier { is_wide: bool },
     Own { slot: u64 },
     Execute,
 }
 
-impl Word {
-    fn any(dice: &mut Dice) -> Word {
+impl SlotCommand {
+    fn any(dice: &mut TestRandom) -> SlotCommand {
         match dice.below(10) {
-            0..6 => Word::Copy { from: dice.below(SLOTS), to: dice.below(SLOTS), at: dice.below(3) * 16 },
-            6 | 7 => Word::Barrier { is_wide: dice.is_one_in(2) },
-            8 => Word::Own { slot: dice.below(SLOTS) },
-            _ => Word::Execute,
+            0..6 => SlotCommand::Copy { from: dice.below(SLOTS), to: dice.below(SLOTS), at: dice.below(3) * 16 },
+            6 | 7 => SlotCommand::Barrier { is_wide: dice.next_one_in(2) },
+            8 => SlotCommand::Own { slot: dice.below(SLOTS) },
+            _ => SlotCommand::Execute,
         }
     }
 
     fn command(self, slots: &[u32]) -> Command {
         let id = |slot: u64| ResourceId(slots[slot as usize]);
         match self {
-            Word::Copy { from, to, at } => {
+            SlotCommand::Copy { from, to, at } => {
                 let part = |slot, access: A| Access::new(id(slot), Region::Buffer(at..at + 16), S::COPY.0, access.0);
                 Command::Action(vec![part(from, A::TRANSFER_READ), part(to, A::TRANSFER_WRITE)])
             }
-            Word::Barrier { is_wide } => {
+            SlotCommand::Barrier { is_wide } => {
                 let dst_access = if is_wide { A::MEMORY_READ.0 | A::MEMORY_WRITE.0 } else { A::TRANSFER_READ.0 };
                 barrier(DependencyTarget::Global, dst_access)
             }
-            Word::Own { slot } => {
+            SlotCommand::Own { slot } => {
                 let what = DependencyTarget::Resource { resource: id(slot), region: Region::Buffer(0..64) };
                 barrier(what, A::TRANSFER_READ.0 | A::TRANSFER_WRITE.0)
             }
-            Word::Execute => Command::Execute(vec![CommandBufferId(SECONDARY)]),
+            SlotCommand::Execute => Command::Execute(vec![CommandBufferId(SECONDARY)]),
         }
     }
 }
@@ -70,21 +70,21 @@ fn barrier(what: DependencyTarget, dst_access: u64) -> Command {
 }
 
 /// One program, with the choices that it makes.
-struct Script {
+struct RepeatingApp {
     app: App,
-    dice: Dice,
+    dice: TestRandom,
     slots: Vec<u32>,
     next: u32,
-    words: Vec<Vec<Word>>,
+    words: Vec<Vec<SlotCommand>>,
     /// Whether the driver does not see some of the commands.
-    takes_back: bool,
+    undoes_commands: bool,
 }
 
-impl Script {
-    fn new(seed: u64, is_anew: bool) -> Script {
+impl RepeatingApp {
+    fn new(seed: u64, is_anew: bool) -> RepeatingApp {
         let mut app = App::new();
-        app.devices.repeats_nothing(is_anew);
-        let mut it = Script { app, dice: Dice(seed), slots: Vec::new(), next: 0, words: Vec::new(), takes_back: true };
+        app.devices.set_never_repeats(is_anew);
+        let mut it = RepeatingApp { app, dice: TestRandom(seed), slots: Vec::new(), next: 0, words: Vec::new(), undoes_commands: true };
         for slot in 0..SLOTS {
             let id = it.make(slot);
             it.slots.push(id);
@@ -106,8 +106,8 @@ impl Script {
         id
     }
 
-    fn any_words(&mut self) -> Vec<Word> {
-        (0..self.dice.below(12)).map(|_| Word::any(&mut self.dice)).collect()
+    fn any_words(&mut self) -> Vec<SlotCommand> {
+        (0..self.dice.below(12)).map(|_| SlotCommand::any(&mut self.dice)).collect()
     }
 
     /// Mostly the same words as the last time.
@@ -116,14 +116,14 @@ impl Script {
         match self.dice.below(8) {
             0 if len > 0 => {
                 let at = self.dice.below(len) as usize;
-                self.words[own][at] = Word::any(&mut self.dice);
+                self.words[own][at] = SlotCommand::any(&mut self.dice);
             }
             1 => self.words[own].truncate(self.dice.below(len + 1) as usize),
             2 => {
-                let more = Word::any(&mut self.dice);
+                let more = SlotCommand::any(&mut self.dice);
                 self.words[own].push(more);
             }
-            3 if self.dice.is_one_in(4) => self.words[own] = self.any_words(),
+            3 if self.dice.next_one_in(4) => self.words[own] = self.any_words(),
             _ => {}
         }
     }
@@ -131,16 +131,16 @@ impl Script {
     fn frame(&mut self) {
         let own = self.dice.below(COMMAND_BUFFERS) as u32;
         self.change(own as usize);
-        if self.dice.is_one_in(12) {
+        if self.dice.next_one_in(12) {
             let slot = self.dice.below(SLOTS);
             self.app.step(Api::DestroyBuffer, HostStep::Destroy(ResourceId(self.slots[slot as usize])));
             self.slots[slot as usize] = self.make(slot);
         }
         self.record(own);
-        if own != SECONDARY && !self.dice.is_one_in(6) {
+        if own != SECONDARY && !self.dice.next_one_in(6) {
             self.app.submit_one(own);
         }
-        if self.dice.is_one_in(3) {
+        if self.dice.next_one_in(3) {
             self.app.step(Api::DeviceWaitIdle, HostStep::DeviceIdle);
         }
     }
@@ -149,16 +149,16 @@ impl Script {
         let (at, id) = (self.app.at(Api::BeginCommandBuffer), CommandBufferId(own));
         let (object, is_secondary) = (object(HandleType::CommandBuffer, own), own == SECONDARY);
         self.app.devices.command_buffer(at, id, object, GRAPHICS);
-        if self.dice.is_one_in(4) {
+        if self.dice.next_one_in(4) {
             self.app.devices.reset(at, id);
         }
         self.app.devices.begin(at, id, object, is_secondary);
         for word in self.words[own as usize].clone() {
-            if is_secondary && matches!(word, Word::Execute) {
+            if is_secondary && matches!(word, SlotCommand::Execute) {
                 continue;
             }
             // What comes in the middle may share memory with what is used, in a way that cannot be compared.
-            if self.dice.is_one_in(150) {
+            if self.dice.next_one_in(150) {
                 let (format, tiling) = (Format::R8G8B8A8_UNORM, Tiling::Optimal);
                 let image = ImageDesc { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias: false };
                 let binding = Some(MemoryBinding { memory: MemoryId(0), offset: 0, size: 64 });
@@ -170,7 +170,7 @@ impl Script {
                 Command::Action(accesses) => self.app.devices.action(&at, id, accesses),
                 _ => self.app.devices.command(at, id, command),
             }
-            if self.takes_back && self.dice.is_one_in(60) {
+            if self.undoes_commands && self.dice.next_one_in(60) {
                 let at = self.app.at(Api::CmdCopyBuffer);
                 self.app.devices.cancel_command(at, id);
             }
@@ -184,13 +184,13 @@ impl Script {
 fn what_is_repeated_is_found_as_if_it_were_new() {
     let (mut findings, mut repeated) = (0, 0);
     for seed in 0..300 {
-        let [mut own, mut anew] = [false, true].map(|is_anew| Script::new(seed, is_anew));
+        let [mut own, mut anew] = [false, true].map(|is_anew| RepeatingApp::new(seed, is_anew));
         for frame in 0..40 {
             own.frame();
             anew.frame();
             assert_eq!(own.app.devices.causes.new, anew.app.devices.causes.new, "seed {seed}, frame {frame}");
         }
-        let text = |it: &Script| format!("{:#?}", it.app.diagnostics());
+        let text = |it: &RepeatingApp| format!("{:#?}", it.app.diagnostics());
         assert_eq!(text(&own), text(&anew), "seed {seed}");
         findings += own.app.devices.causes.new.len();
         repeated += own.app.devices.repeated();
@@ -205,17 +205,17 @@ fn what_is_repeated_is_found_as_if_it_were_new() {
 fn who_checks_late_is_in_doubt_where_something_is_found() {
     let (mut clean, mut late_only) = (0, 0);
     for seed in 0..2000 {
-        let [mut own, mut late] = [false, false].map(|is_anew| Script::new(seed, is_anew));
+        let [mut own, mut late] = [false, false].map(|is_anew| RepeatingApp::new(seed, is_anew));
         late.app.devices.check_when_executed();
         // What was told of a command that was not recorded after all is not known any more later.
-        (own.takes_back, late.takes_back) = (false, false);
+        (own.undoes_commands, late.undoes_commands) = (false, false);
         for _ in 0..1 + seed % 5 {
             own.frame();
             late.frame();
         }
         let is_found = !own.app.diagnostics().is_empty();
-        let is_early = late.app.devices.is_in_doubt;
-        assert_eq!(late.app.devices.is_in_doubt(), is_found, "seed {seed}");
+        let is_early = late.app.devices.needs_recheck;
+        assert_eq!(late.app.devices.finish_quick_check(), is_found, "seed {seed}");
         clean += usize::from(!is_found);
         late_only += usize::from(is_found && !is_early);
     }
@@ -236,7 +236,7 @@ fn what_is_repeated_counts_on() {
     app.record(5, [write(3)]);
     app.submit_one(5);
     let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
-    assert_eq!(it.fact("reset_no"), Some("2"), "of the earlier access: {it:#?}");
+    assert_eq!(it.property("reset_no"), Some("2"), "of the earlier access: {it:#?}");
 }
 
 /// For a queue of another kind, or by another device, nothing is repeated.

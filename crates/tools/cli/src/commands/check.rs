@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
 
-use lavascope_diag::{Diagnostic, Identity, Severity, render_text};
+use lavascope_diag::{Diagnostic, DiagnosticIdentity, Severity, render_text};
 use lavascope_engine::event_races;
 use lavascope_explain::{
-    Budget, Site, advise, causes, diagnose, diagnose_faults, diagnose_races, fault_causes, never_executed,
-    over_synchronized, parked, race_causes,
+    CheckBudget, OperationLocation, diagnose_over_synchronization, hazard_causes, diagnose_hazards, diagnose_faults, diagnose_races, fault_causes, diagnose_never_executed,
+    find_over_synchronization, blocked_submissions, race_causes,
 };
-use lavascope_scenario::{Site as Written, Source, Spot};
+use lavascope_scenario::{StatementId as Written, ScenarioSource, TextLocation};
 use lavascope_sync_ir::{CommandBufferId, Findings};
 
 use super::{Outcome, check_trace};
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
 }
 
 /// How often a program is checked again in search of what it does not need.
-const BUDGET: Budget = Budget { checks_max: 10_000 };
+const BUDGET: CheckBudget = CheckBudget { checks_max: 10_000 };
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (baseline, rules) = (arguments.known.baseline()?, arguments.known.rules()?);
@@ -119,7 +119,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(spot: Option<Spot<'_>>) -> Option<Place> {
+    fn of(spot: Option<TextLocation<'_>>) -> Option<Place> {
         spot.map(|it| Place { line: it.line, column: it.column })
     }
 }
@@ -146,14 +146,14 @@ fn look_at(file: &Path, wanted: &Arguments, progress: &Progress) -> anyhow::Resu
         return Ok(Found { items, needless: Vec::new(), beside, none, warning: String::new() });
     }
     let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
-    let source = Source::new(content)
+    let source = ScenarioSource::new(content)
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
     let items = find(&source).into_iter().map(|it| (Place::of(it.0), it.1)).collect();
     let (mut needless, mut warning) = (Vec::new(), String::new());
     if wanted.needless {
-        let found = over_synchronized(&source.scenario.program, BUDGET);
-        let advice = advise(&found, &ScenarioNames(&source));
-        needless = found.surplus.iter().map(|it| Place::of(spot_of(&source, it.site))).zip(advice).collect();
+        let found = find_over_synchronization(&source.scenario.program, BUDGET);
+        let advice = diagnose_over_synchronization(&found, &ScenarioNames(&source));
+        needless = found.redundant.iter().map(|it| Place::of(spot_of(&source, it.location))).zip(advice).collect();
         if found.untried > 0 {
             warning = format!("lavascope: {} changes were not tried; the program is too large\n", found.untried);
         }
@@ -168,7 +168,7 @@ fn look_at(file: &Path, wanted: &Arguments, progress: &Progress) -> anyhow::Resu
 struct Told<'a> {
     text: String,
     all: Vec<(&'a Path, Judged<Item>, Vec<Item>)>,
-    identities: Vec<Identity>,
+    identities: Vec<DiagnosticIdentity>,
     /// Findings that are new, and the files that have some.
     new: usize,
     files: usize,
@@ -180,7 +180,7 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn add(&mut self, file: &'a Path, judged: Judged<Item>, needless: Vec<Item>, (beside, none): (&str, &str)) {
-        self.identities.extend(judged.findings.iter().map(|it| Identity::of(&it.0.1)));
+        self.identities.extend(judged.findings.iter().map(|it| DiagnosticIdentity::of(&it.0.1)));
         let new = judged.findings.iter().filter(|it| !it.1).map(|it| &it.0);
         self.text.extend(new.chain(&needless).map(|it| render(file, it)));
         self.text += beside;
@@ -225,36 +225,36 @@ fn counts(all: &[(&str, u64)]) -> String {
 }
 
 /// All that is wrong, each with where it is written.
-fn find<'a>(source: &Source<'a>) -> Vec<(Option<Spot<'a>>, Diagnostic)> {
+fn find<'a>(source: &ScenarioSource<'a>) -> Vec<(Option<TextLocation<'a>>, Diagnostic)> {
     let (program, names) = (&source.scenario.program, ScenarioNames(source));
     let Findings { hazards, faults } = lavascope_engine::check_all(program);
-    let mut spots: Vec<Option<Spot<'a>>> = causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
-    let mut diagnostics = diagnose(program, &hazards, &names);
+    let mut spots: Vec<Option<TextLocation<'a>>> = hazard_causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
+    let mut diagnostics = diagnose_hazards(program, &hazards, &names);
     spots.extend(fault_causes(program, &faults).iter().map(|it| source.operand_of_fault(it.0)));
     diagnostics.extend(diagnose_faults(program, &faults, &names));
     let races = event_races(program);
-    spots.extend(race_causes(program, &races).iter().map(|it| source.spot(source.site(&it.0.at)?)));
+    spots.extend(race_causes(program, &races).iter().map(|it| source.location(source.statement_at(&it.0.at)?)));
     diagnostics.extend(diagnose_races(program, &races, &names));
-    let parked = parked(program);
-    diagnostics.extend(never_executed(program, &parked, &names));
+    let parked = blocked_submissions(program);
+    diagnostics.extend(diagnose_never_executed(program, &parked, &names));
     let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
     steps.dedup();
-    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    spots.extend(steps.into_iter().map(|it| source.location(Written::Step(it))));
     spots.into_iter().zip(diagnostics).collect()
 }
 
 /// Where an operation is written that can be changed.
-fn spot_of<'a>(source: &Source<'a>, site: Site) -> Option<Spot<'a>> {
+fn spot_of<'a>(source: &ScenarioSource<'a>, site: OperationLocation) -> Option<TextLocation<'a>> {
     let command = |buffer: CommandBufferId, index| Written::Command { command_buffer: buffer.0, index };
     let written = match site {
-        Site::Barrier { buffer, command: index, .. }
-        | Site::Event { buffer, command: index, .. }
-        | Site::SetEvent { buffer, command: index } => command(buffer, index),
-        Site::Semaphore { signal, wait } => Written::Step(signal.or(wait)?.step),
-        Site::Step(step) => Written::Step(step),
-        Site::Subpass { .. } => return None,
+        OperationLocation::Barrier { buffer, command: index, .. }
+        | OperationLocation::Event { buffer, command: index, .. }
+        | OperationLocation::SetEvent { buffer, command: index } => command(buffer, index),
+        OperationLocation::Semaphore { signal, wait } => Written::Step(signal.or(wait)?.step),
+        OperationLocation::Step(step) => Written::Step(step),
+        OperationLocation::Subpass { .. } => return None,
     };
-    source.spot(written)
+    source.location(written)
 }
 
 fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
@@ -267,7 +267,7 @@ fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
 fn render(file: &Path, (spot, it): &Item) -> String {
     let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
     // The facts are for tools, which read JSON.
-    format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }))
+    format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { properties: Vec::new(), ..it.clone() }))
 }
 
 #[derive(Serialize)]
@@ -324,14 +324,14 @@ impl<'a> Info<'a> {
             line: spot.map(|it| it.line),
             column: spot.map(|it| it.column),
             message: &it.message,
-            places: it.places.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
+            places: it.locations.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
             objects: it.objects.iter().map(|it| ObjectInfo { kind: it.kind, name: it.name.as_deref() }).collect(),
-            facts: it.facts.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
+            facts: it.properties.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
             explanation: &it.explanation,
             fixes: it.fixes.iter().map(|it| FixInfo { text: &it.text, is_verified: it.is_verified }).collect(),
             no_fix: it.no_fix.as_deref(),
             count: it.count,
-            fingerprint: Identity::of(it).fingerprint(),
+            fingerprint: DiagnosticIdentity::of(it).fingerprint(),
             is_known,
         }
     }

@@ -25,14 +25,14 @@ pub(crate) fn check_file(file: &TraceFile, wants_possible: bool, progress: &Prog
     let validator = || {
         let mut validator = Validator::default();
         if wants_possible {
-            validator.want_possible();
+            validator.report_possible();
         }
         validator
     };
     let mut scout = validator();
     scout.check_when_executed();
     let (checked, mut scout) = check_with(scout, file, progress, |scout| !scout.has_found())?;
-    if !scout.is_in_doubt() {
+    if !scout.finish_quick_check() {
         return Ok(checked);
     }
     let (mut checked, _) = check_with(validator(), file, progress, |_| true)?;
@@ -48,8 +48,8 @@ fn check_with(
     goes_on: impl Fn(&Validator) -> bool,
 ) -> anyhow::Result<(Checked, Validator)> {
     let trace = file.open()?;
-    validator.want_submissions();
-    validator.hear_host_writes();
+    validator.check_submissions();
+    validator.expect_all_host_writes();
     let mut records = 0;
     let outcome = each_record(file, &trace, progress, |it| {
         records += 1;
@@ -60,7 +60,7 @@ fn check_with(
         let goes_on = goes_on(&validator);
         if validator.has_found() {
             // They are counted with their causes.
-            validator.take();
+            validator.take_findings();
         }
         goes_on
     });
@@ -69,8 +69,8 @@ fn check_with(
         damage.push("calls wait for each other, or what they wait for is missing: the order is a guess".to_owned());
     }
     let missing =
-        validator.missing().map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count)).collect();
-    let beyond = validator.beyond();
+        validator.unsupported().map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count)).collect();
+    let beyond = validator.dropped_hazards();
     let checked = Checked { diagnostics: validator.diagnostics().to_vec(), missing, damage, records, beyond };
     Ok((checked, validator))
 }

@@ -404,8 +404,8 @@ fn shim(it: &Command, module: &str) -> String {
 /// The versions and extensions that the driver has, with the commands of each.
 fn extensions(registry: &Registry) -> String {
     let mut text = Text::rust("null-driver", "null_driver");
-    text.line("\nuse crate::extensions::{Block, Kind};\n");
-    text.line("/// Sorted by name.\npub(crate) static BLOCKS: &[Block] = &[");
+    text.line("\nuse crate::extensions::{ApiBlock, ApiBlockKind};\n");
+    text.line("/// Sorted by name.\npub(crate) static BLOCKS: &[ApiBlock] = &[");
     let mut blocks: Vec<&Block> = registry.blocks.iter().filter(|it| is_ours(it)).collect();
     blocks.sort_by(|a, b| a.name.cmp(&b.name));
     for it in blocks {
@@ -418,7 +418,7 @@ fn extensions(registry: &Registry) -> String {
         let version = spec_version(it);
         let (name, commands) = (&it.name, commands.join(", "));
         text.line(format!(
-            "    Block {{ name: c\"{name}\", kind: Kind::{kind}, spec_version: {version}, commands: &[{commands}] }},"
+            "    ApiBlock {{ name: c\"{name}\", kind: ApiBlockKind::{kind}, spec_version: {version}, commands: &[{commands}] }},"
         ));
     }
     text.line("];");

@@ -479,7 +479,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_spirv::{Mode, Module, Reflection, Specialization, Target, reflect};
+    use lavascope_spirv::{AccessMode, Module, Reflection, Specialization, AccessTarget, reflect};
 
     use super::*;
 
@@ -498,10 +498,10 @@ mod tests {
         for bytes in [1, 3, 64, 256] {
             let shader = with(ExecutionModel::GLCompute, Shape::Storage { bytes }, true, true);
             let found = reflected(&shader).accesses;
-            let modes: Vec<Mode> = found.iter().map(|it| it.mode).collect();
-            assert_eq!(modes, [Mode::Read, Mode::Write]);
+            let modes: Vec<AccessMode> = found.iter().map(|it| it.mode).collect();
+            assert_eq!(modes, [AccessMode::Read, AccessMode::Write]);
             for it in &found {
-                let Target::Descriptor { bytes: Some(own), .. } = &it.target else { panic!("{it:?}") };
+                let AccessTarget::Descriptor { bytes: Some(own), .. } = &it.target else { panic!("{it:?}") };
                 assert_eq!((own.start, own.end, own.is_exact, it.is_certain), (0, Some(bytes), true, true));
             }
         }
@@ -523,8 +523,8 @@ mod tests {
         for model in models.into_iter().chain(others) {
             for (kind, reads, writes) in shapes {
                 let found = reflected(&with(model, kind, reads, writes));
-                let is = |wanted: fn(Mode) -> bool| found.accesses.iter().any(|it| wanted(it.mode));
-                assert_eq!((is(Mode::reads), is(Mode::writes)), (reads, writes), "{kind:?} in {model:?}");
+                let is = |wanted: fn(AccessMode) -> bool| found.accesses.iter().any(|it| wanted(it.mode));
+                assert_eq!((is(AccessMode::reads), is(AccessMode::writes)), (reads, writes), "{kind:?} in {model:?}");
                 assert!(found.accesses.iter().all(|it| it.is_certain), "{kind:?} in {model:?}");
                 assert_eq!(found.descriptors.iter().map(|it| (it.set, it.binding)).collect::<Vec<_>>(), [(SET, 3)]);
             }

@@ -1,7 +1,7 @@
 //! What instrumenting costs, by the bytes of the module.
 
 use lavascope_bench::{Bench, Suite};
-use lavascope_instrument::{Options, Root, instrument};
+use lavascope_instrument::{InstrumentOptions, RootLocation, instrument};
 use lavascope_spirv::{Module, instruction, string_words};
 use spirv::{
     AddressingModel, Capability, Decoration, ExecutionMode, ExecutionModel, FunctionControl, MemoryModel, Op,
@@ -23,7 +23,7 @@ fn main() {
                 run: Box::new(move |times| {
                     for _ in 0..times {
                         let module = Module::parse(&words).expect("a module");
-                        let made = instrument(&module, &Options::new(Root::Descriptor { set: 7 }));
+                        let made = instrument(&module, &InstrumentOptions::new(RootLocation::Descriptor { set: 7 }));
                         std::hint::black_box(made.expect("a module that can be instrumented"));
                     }
                 }),

@@ -5,15 +5,15 @@ use smallvec::SmallVec;
 use spirv::{Op, StorageClass};
 
 use crate::{
-    Check, Counted, Reason, Site, Verdict,
-    body::{Body, is_atomic},
-    buffers::{Guarded, Way},
+    Check, IndexUnit, UncheckedReason, CheckSite, CheckDecision,
+    body::{FunctionRewriter, is_atomic},
+    buffers::{GuardedPointer, AccessGuard},
     context::{ALIGNED, emit, emit_value},
-    path::Base,
-    touching::Does,
+    path::PointerBase,
+    touching::TouchMode,
 };
 
-impl Body<'_, '_> {
+impl FunctionRewriter<'_, '_> {
     /// Writes an instruction with its checks, or as it is.
     pub(crate) fn access(&mut self, it: Instruction<'_>, op: Op) {
         let is_used = image_use(op).is_some_and(|it| it.1 != AccessKind::Trace);
@@ -36,15 +36,15 @@ impl Body<'_, '_> {
             Op::CopyMemorySized | Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR => {
                 let place = if op == Op::CooperativeMatrixLoadKHR { 3 } else { 1 };
                 if self.is_checked_memory(it.id(place)) {
-                    self.unchecked(it, Reason::Instruction);
+                    self.add_unchecked_site(it, UncheckedReason::Instruction);
                 }
-                self.touch_blindly();
+                self.touch_untracked();
                 self.copy(it);
             }
             _ if is_atomic(op) => self.atomic(it, op),
             _ => match image_use(op) {
                 Some((_, AccessKind::Trace, _)) => {
-                    self.use_values(it, 1);
+                    self.check_operand_faults(it, 1);
                     // Other shaders run in the meantime, but they have variables of their own.
                     self.copy(it);
                 }
@@ -60,16 +60,16 @@ impl Body<'_, '_> {
     fn load(&mut self, it: Instruction<'_>) {
         let pointer = it.id(3);
         match self.checked_base(pointer) {
-            Base::Own => self.copy(it),
-            Base::Unknown => self.load_unknown(it, pointer),
-            Base::Address(base) => {
-                self.take_chain(pointer);
-                let guarded = self.address(it.at, pointer, base, false);
-                self.give_chain_back();
-                self.touch_address(pointer, base, guarded, Does::READ);
+            PointerBase::Untracked => self.copy(it),
+            PointerBase::Unknown => self.load_unknown(it, pointer),
+            PointerBase::Address(base) => {
+                self.retract_chain(pointer);
+                let guarded = self.check_address(it.at, pointer, base, false);
+                self.restore_chain();
+                self.touch_address(pointer, base, guarded, TouchMode::READ);
                 self.selected_load(guarded, it, &[(3, guarded.pointer)]);
             }
-            Base::Descriptor(_) => {
+            PointerBase::Descriptor(_) => {
                 let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else {
                     return self.load_unknown(it, pointer);
                 };
@@ -80,16 +80,16 @@ impl Body<'_, '_> {
                     return self.copy(it);
                 }
                 let can_skip = self.can_split && self.cx.types.has_null(it.id(1));
-                let way = if self.cx.is_branching() && can_skip { Way::Branch } else { Way::Select };
-                if way == Way::Select {
-                    self.take_chain(pointer);
+                let way = if self.cx.guards_by_branch() && can_skip { AccessGuard::Branch } else { AccessGuard::Select };
+                if way == AccessGuard::Select {
+                    self.retract_chain(pointer);
                 }
-                let guarded = self.buffer(it.at, pointer, &path, way);
-                self.give_chain_back();
-                self.touch_buffer(pointer, &path, guarded.ok, Does::READ);
+                let guarded = self.check_buffer(it.at, pointer, &path, way);
+                self.restore_chain();
+                self.touch_buffer(pointer, &path, guarded.ok, TouchMode::READ);
                 match way {
-                    Way::Branch => self.under(guarded, it, &[]),
-                    Way::Select => self.selected_load(guarded, it, &[(3, guarded.pointer)]),
+                    AccessGuard::Branch => self.emit_under_guard(guarded, it, &[]),
+                    AccessGuard::Select => self.selected_load(guarded, it, &[(3, guarded.pointer)]),
                 }
             }
         }
@@ -97,12 +97,12 @@ impl Body<'_, '_> {
 
     /// Writes an instruction that may be done either way. Where there are loops its result is nothing if it is wrong:
     /// whatever decides whether a loop ends must not be what another element has. So it is where the device promises it.
-    pub(crate) fn selected_load(&mut self, guarded: Guarded, it: Instruction<'_>, changes: &[(usize, u32)]) {
-        let Some(ok) = guarded.ok.filter(|_| self.cx.zeros) else { return self.copy_with(it, changes) };
+    pub(crate) fn selected_load(&mut self, guarded: GuardedPointer, it: Instruction<'_>, changes: &[(usize, u32)]) {
+        let Some(ok) = guarded.ok.filter(|_| self.cx.zero_faulty_loads) else { return self.copy_with(it, changes) };
         let ty = it.id(1);
         let Some(condition) = self.condition_for(ok, ty) else {
             let can_skip = self.can_split && self.cx.types.has_null(ty);
-            return self.under(Guarded { ok: Some(ok).filter(|_| can_skip), ..guarded }, it, changes);
+            return self.emit_under_guard(GuardedPointer { ok: Some(ok).filter(|_| can_skip), ..guarded }, it, changes);
         };
         let inner = self.cx.fresh();
         let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::from_slice(changes);
@@ -114,14 +114,14 @@ impl Body<'_, '_> {
 
     /// A truth value as one selects by it, among scalars or vectors.
     fn condition_for(&mut self, ok: u32, ty: Id) -> Option<u32> {
-        let it = self.cx.module.made(ty)?;
+        let it = self.cx.module.definition(ty)?;
         match it.op()? {
             Op::TypeBool | Op::TypeInt | Op::TypeFloat => Some(ok),
             Op::TypeVector if self.cx.module.version() >= (1, 4) => Some(ok),
             Op::TypeVector => {
                 let boolean = self.cx.ids.boolean;
-                let all = self.cx.editor.ty(Op::TypeVector, &[boolean, it.word(3)]).0;
-                Some(self.value(Op::CompositeConstruct, all, &vec![ok; it.word(3) as usize]))
+                let all = self.cx.editor.find_or_add_type(Op::TypeVector, &[boolean, it.word(3)]).0;
+                Some(self.emit_result(Op::CompositeConstruct, all, &vec![ok; it.word(3) as usize]))
             }
             _ => None,
         }
@@ -129,58 +129,58 @@ impl Body<'_, '_> {
 
     /// Takes back the chain that was written last, if it is only there for this pointer: one that is checked takes its
     /// place and its id.
-    fn take_chain(&mut self, pointer: Id) {
-        let Some(it) = self.cx.module.made(pointer) else { return };
+    fn retract_chain(&mut self, pointer: Id) {
+        let Some(it) = self.cx.module.definition(pointer) else { return };
         let is_chain = it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain);
         // Once where it is made, and once here.
         let is_single = self.cx.uses.get(pointer.0 as usize) == Some(&2);
         if is_chain && is_single && self.out.ends_with(it.words()) {
             self.out.truncate(self.out.len() - it.words().len());
-            self.free_id = Some(pointer.0);
+            self.reusable_chain_id = Some(pointer.0);
         }
     }
 
     /// Writes the chain again that was taken back, if nothing took its place.
-    pub(crate) fn give_chain_back(&mut self) {
-        if let Some(it) = self.free_id.take().and_then(|it| self.cx.module.made(Id(it))) {
+    pub(crate) fn restore_chain(&mut self) {
+        if let Some(it) = self.reusable_chain_id.take().and_then(|it| self.cx.module.definition(Id(it))) {
             self.copy(it);
         }
     }
 
     fn store(&mut self, it: Instruction<'_>) {
-        let guarded = self.written(it, it.id(1), Does::WRITE);
-        self.under(guarded, it, &[(1, guarded.pointer)]);
+        let guarded = self.check_written(it, it.id(1), TouchMode::WRITE);
+        self.emit_under_guard(guarded, it, &[(1, guarded.pointer)]);
     }
 
     /// Checks memory that is written, or read and written.
-    fn written(&mut self, it: Instruction<'_>, pointer: Id, does: Does) -> Guarded {
-        let as_is = Guarded { ok: None, pointer: pointer.0 };
+    fn check_written(&mut self, it: Instruction<'_>, pointer: Id, does: TouchMode) -> GuardedPointer {
+        let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
         match self.checked_base(pointer) {
-            Base::Own => as_is,
-            Base::Unknown if self.is_checked_memory(pointer) => self.roomy(it, pointer),
-            Base::Unknown => as_is,
+            PointerBase::Untracked => as_is,
+            PointerBase::Unknown if self.is_checked_memory(pointer) => self.check_by_remaining(it, pointer),
+            PointerBase::Unknown => as_is,
             // It goes to scratch memory, so there is no need for a branch.
-            Base::Address(base) => {
-                let guarded = self.address(it.at, pointer, base, true);
+            PointerBase::Address(base) => {
+                let guarded = self.check_address(it.at, pointer, base, true);
                 self.touch_address(pointer, base, guarded, does);
-                Guarded { ok: None, ..guarded }
+                GuardedPointer { ok: None, ..guarded }
             }
-            Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
+            PointerBase::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
                 Some(path) => {
-                    let guarded = self.buffer(it.at, pointer, &path, Way::Branch);
+                    let guarded = self.check_buffer(it.at, pointer, &path, AccessGuard::Branch);
                     self.touch_buffer(pointer, &path, guarded.ok, does);
                     guarded
                 }
-                None => self.roomy(it, pointer),
+                None => self.check_by_remaining(it, pointer),
             },
         }
     }
 
     /// Writes an instruction where its check says so.
-    fn under(&mut self, guarded: Guarded, it: Instruction<'_>, changes: &[(usize, u32)]) {
+    fn emit_under_guard(&mut self, guarded: GuardedPointer, it: Instruction<'_>, changes: &[(usize, u32)]) {
         let Some(ok) = guarded.ok else { return self.copy_with(it, changes) };
         let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
-        self.guarded(ok, result, |body, inner| {
+        self.emit_guarded(ok, result, |body, inner| {
             let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::from_slice(changes);
             changes.extend(inner.map(|inner| (2, inner)));
             body.copy_with(it, &changes);
@@ -192,62 +192,62 @@ impl Body<'_, '_> {
         let pointer = it.id(place);
         let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
         if class == Some(StorageClass::Image) {
-            let ok = self.use_value(it.at, pointer.0).filter(|_| self.can_split);
-            self.touch_handle(pointer.0, None, ok, Does::atomic(op));
-            return self.under(Guarded { ok, pointer: pointer.0 }, it, &[]);
+            let ok = self.check_value_faults(it.at, pointer.0).filter(|_| self.can_split);
+            self.touch_descriptor(pointer.0, None, ok, TouchMode::atomic(op));
+            return self.emit_under_guard(GuardedPointer { ok, pointer: pointer.0 }, it, &[]);
         }
-        let guarded = self.written(it, pointer, Does::atomic(op));
-        self.under(guarded, it, &[(place, guarded.pointer)]);
+        let guarded = self.check_written(it, pointer, TouchMode::atomic(op));
+        self.emit_under_guard(guarded, it, &[(place, guarded.pointer)]);
     }
 
     fn copy_memory(&mut self, it: Instruction<'_>) {
         let source = it.id(2);
-        let as_is = Guarded { ok: None, pointer: source.0 };
+        let as_is = GuardedPointer { ok: None, pointer: source.0 };
         let from = match self.checked_base(source) {
-            Base::Address(base) => {
-                let guarded = self.address(it.at, source, base, false);
-                self.touch_address(source, base, guarded, Does::READ);
-                Guarded { ok: None, ..guarded }
+            PointerBase::Address(base) => {
+                let guarded = self.check_address(it.at, source, base, false);
+                self.touch_address(source, base, guarded, TouchMode::READ);
+                GuardedPointer { ok: None, ..guarded }
             }
-            Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
+            PointerBase::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => {
-                    let guarded = self.buffer(it.at, source, &path, Way::Select);
-                    self.touch_buffer(source, &path, guarded.ok, Does::READ);
+                    let guarded = self.check_buffer(it.at, source, &path, AccessGuard::Select);
+                    self.touch_buffer(source, &path, guarded.ok, TouchMode::READ);
                     guarded
                 }
                 None => {
-                    self.touch_blindly();
+                    self.touch_untracked();
                     as_is
                 }
             },
-            Base::Unknown => {
-                self.touch_blindly();
+            PointerBase::Unknown => {
+                self.touch_untracked();
                 as_is
             }
-            Base::Own => as_is,
+            PointerBase::Untracked => as_is,
         };
-        let to = self.written(it, it.id(1), Does::WRITE);
+        let to = self.check_written(it, it.id(1), TouchMode::WRITE);
         let changes = [(1, to.pointer), (2, from.pointer)];
-        match from.ok.filter(|_| self.cx.zeros && self.can_split).zip(self.cx.types.pointer_value(source)) {
+        match from.ok.filter(|_| self.cx.zero_faulty_loads && self.can_split).zip(self.cx.types.pointer_value(source)) {
             Some((ok, (_, ty))) if self.cx.types.has_null(ty) => self.copy_or_clear(it, (to, &changes), ok, ty),
-            _ => self.under(to, it, &changes),
+            _ => self.emit_under_guard(to, it, &changes),
         }
     }
 
     /// Copies memory if what is read is right, and writes zeros else.
-    fn copy_or_clear(&mut self, it: Instruction<'_>, (to, changes): (Guarded, &[(usize, u32)]), ok: u32, ty: Id) {
-        let is_copied = self.both(to.ok, Some(ok));
-        self.under(Guarded { ok: is_copied, ..to }, it, changes);
-        let is_wrong = self.value(Op::LogicalNot, self.cx.ids.boolean, &[ok]);
-        let Some(is_cleared) = self.both(to.ok, Some(is_wrong)) else { return };
+    fn copy_or_clear(&mut self, it: Instruction<'_>, (to, changes): (GuardedPointer, &[(usize, u32)]), ok: u32, ty: Id) {
+        let is_copied = self.emit_and(to.ok, Some(ok));
+        self.emit_under_guard(GuardedPointer { ok: is_copied, ..to }, it, changes);
+        let is_wrong = self.emit_result(Op::LogicalNot, self.cx.ids.boolean, &[ok]);
+        let Some(is_cleared) = self.emit_and(to.ok, Some(is_wrong)) else { return };
         let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[to.pointer, self.cx.null(ty)]);
         // Of how the copy accesses memory only the alignment is needed, which comes first.
-        if let [access, alignment, ..] = *it.from(3)
+        if let [access, alignment, ..] = *it.words_from(3)
             && access & ALIGNED != 0
         {
             operands.extend([ALIGNED, alignment]);
         }
-        self.guarded(is_cleared, None, |body, _| emit(&mut body.out, Op::Store, &operands));
+        self.emit_guarded(is_cleared, None, |body, _| emit(&mut body.out, Op::Store, &operands));
     }
 
     /// The length of what is bound to a descriptor: only the descriptor can be wrong.
@@ -258,7 +258,7 @@ impl Body<'_, '_> {
         }
         let (pointer, fault) = self.choose(it.id(3), &path);
         if let Some(fault) = fault {
-            self.fault(it.at, fault);
+            self.check_fault(it.at, fault);
         }
         self.copy_with(it, &[(3, pointer)]);
     }
@@ -266,26 +266,26 @@ impl Body<'_, '_> {
     /// A descriptor that is given to a function is chosen before the call.
     fn call(&mut self, it: Instruction<'_>) {
         let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::new();
-        for (place, argument) in (4..).zip(it.from(4)) {
-            self.use_value(it.at, *argument);
+        for (place, argument) in (4..).zip(it.words_from(4)) {
+            self.check_value_faults(it.at, *argument);
             let pointer = Id(*argument);
-            if !matches!(self.checked_base(pointer), Base::Descriptor(_)) {
+            if !matches!(self.checked_base(pointer), PointerBase::Descriptor(_)) {
                 continue;
             }
             let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else { continue };
-            if path.depth < path.arrays.len() || path.element.is_some() {
+            if path.descriptor_depth < path.arrays.len() || path.element.is_some() {
                 continue;
             }
             let (made, fault) = self.choose(pointer, &path);
             if let Some(fault) = fault {
-                self.fault(it.at, fault);
+                self.check_fault(it.at, fault);
             }
             changes.push((place, made));
         }
-        let rooms = self.rooms_of_arguments(it);
+        let rooms = self.remaining_of_arguments(it);
         self.may_have_ended = true;
         self.spill();
-        self.is_fresh = false;
+        self.is_fault_state_clear = false;
         let start = self.out.len();
         self.copy_with(it, &changes);
         self.out.extend_from_slice(&rooms);
@@ -298,21 +298,21 @@ impl Body<'_, '_> {
             return self.copy(it);
         }
         if !self.cx.types.has_null(it.id(1)) {
-            self.touch_blindly();
-            self.unchecked(it, Reason::Pointer);
+            self.touch_untracked();
+            self.add_unchecked_site(it, UncheckedReason::Pointer);
             return self.copy(it);
         }
-        let guarded = self.roomy(it, pointer);
-        self.under(guarded, it, &[]);
+        let guarded = self.check_by_remaining(it, pointer);
+        self.emit_under_guard(guarded, it, &[]);
     }
 
     /// What a pointer leads to; what is not to be checked counts as the invocation's own.
-    fn checked_base(&self, pointer: Id) -> Base {
+    fn checked_base(&self, pointer: Id) -> PointerBase {
         let checks = self.cx.options.checks;
         match self.cx.paths.base(&self.cx.types, pointer) {
-            Base::Address(_) if !checks.addresses => Base::Own,
-            Base::Descriptor(_) if !checks.descriptors => Base::Own,
-            Base::Unknown if !self.is_checked_memory(pointer) => Base::Own,
+            PointerBase::Address(_) if !checks.addresses => PointerBase::Untracked,
+            PointerBase::Descriptor(_) if !checks.descriptors => PointerBase::Untracked,
+            PointerBase::Unknown if !self.is_checked_memory(pointer) => PointerBase::Untracked,
             base => base,
         }
     }
@@ -326,15 +326,15 @@ impl Body<'_, '_> {
         }
     }
 
-    fn unchecked(&mut self, it: Instruction<'_>, reason: Reason) {
-        self.cx.note(Site {
+    fn add_unchecked_site(&mut self, it: Instruction<'_>, reason: UncheckedReason) {
+        self.cx.add_site(CheckSite {
             at: it.at,
             check: Check::Buffer,
-            verdict: Verdict::Unchecked(reason),
+            decision: CheckDecision::Unchecked(reason),
             binding: None,
             element: None,
             bytes: 0,
-            counted: Counted::Bytes,
+            index_unit: IndexUnit::Bytes,
         });
     }
 }

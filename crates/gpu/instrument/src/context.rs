@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
 use crate::{
-    CELL_WORDS, Check, Counted, Guard, Options, Root, Site, Verdict,
-    path::Paths,
-    proof::Bounds,
-    root::{Place, Pointers},
+    CELL_WORDS, Check, IndexUnit, Guard, InstrumentOptions, RootLocation, CheckSite, CheckDecision,
+    path::AccessPaths,
+    proof::ValueBounds,
+    root::{TableAccess, TablePointerTypes},
     tables::BINDING_WORDS,
     types::Types,
 };
@@ -22,42 +22,42 @@ const SMALL: usize = 8192;
 
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a InstrumentOptions,
     pub(crate) types: Types<'a>,
-    pub(crate) paths: Paths<'a>,
-    pub(crate) bounds: Bounds<'a>,
+    pub(crate) paths: AccessPaths<'a>,
+    pub(crate) bounds: ValueBounds<'a>,
     pub(crate) editor: Editor<'a>,
-    pub(crate) ids: Ids,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) ids: AddedIds,
+    pub(crate) sites: Vec<CheckSite>,
     /// By number: what the host puts into the site's cell.
-    pub(crate) infos: Vec<[u32; 4]>,
+    pub(crate) site_infos: Vec<[u32; 4]>,
     pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
     /// By function: parameters that have a room beside them.
-    pub(crate) with_rooms: FxHashMap<Id, Vec<usize>>,
+    pub(crate) parameters_with_remaining: FxHashMap<Id, Vec<usize>>,
     pub(crate) has_variable_pointers: bool,
     /// Private variables for the rooms of pointers that are kept: by variable, and by none for what was returned last.
     shadows: FxHashMap<Id, u32>,
     /// Whether anything ends an invocation before its entry point returns, once that was asked for.
-    pub(crate) ends_early: Option<bool>,
+    pub(crate) may_terminate_invocation: Option<bool>,
     /// Whether any value is said to differ between invocations.
     pub(crate) has_non_uniform: bool,
     pub(crate) has_loops: bool,
     /// Whether a load that is wrong gives zero, and not what another element has.
-    pub(crate) zeros: bool,
+    pub(crate) zero_faulty_loads: bool,
     /// By id: in how many places functions have it, as far as a byte counts. Numbers that look like it count as well.
     pub(crate) uses: Vec<u8>,
     /// By value: an earlier one of its function that it equals, or zero. Handed from function to function.
     pub(crate) equal: Vec<u32>,
     /// Whether anything is printed.
-    pub(crate) is_printing: bool,
+    pub(crate) has_prints: bool,
     /// What is kept of what is touched; none where nobody wants it.
-    pub(crate) touching: Option<crate::touching::Touching>,
+    pub(crate) touch_builder: Option<crate::touching::TouchBuilder>,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
-    pub(crate) inputs: FxHashMap<u32, crate::entry::Input>,
+    pub(crate) inputs: FxHashMap<u32, crate::entry::BuiltInInput>,
     /// Unsigned numbers: those of the module and ours, and the words that make ours. Small ones by number, or zero.
     small_constants: Vec<u32>,
     constants: FxHashMap<u32, u32>,
@@ -65,26 +65,26 @@ pub(crate) struct Context<'a> {
     constant_place: Option<Reserved>,
     nulls: FxHashMap<Id, u32>,
     /// Made when needed.
-    pub(crate) state_variables: Option<State>,
+    pub(crate) fault_variables: Option<FaultVariables>,
     pub(crate) glsl_set: Option<u32>,
     /// Whether the function is called that flushes variables, maybe before the invocation goes on.
-    pub(crate) flushes: bool,
-    pub(crate) goes_on: bool,
+    pub(crate) calls_flush: bool,
+    pub(crate) continues_after_flush: bool,
     /// Whether it matters what is before an address.
-    pub(crate) goes_back: bool,
+    pub(crate) needs_preceding_bytes: bool,
     /// A pointer to the root table, in a function that has one from its beginning on.
-    pub(crate) root_here: Option<u32>,
+    pub(crate) local_root: Option<u32>,
 }
 
 /// Private variables: the first fault's number plus one, and its details.
 #[derive(Clone, Copy)]
-pub(crate) struct State {
+pub(crate) struct FaultVariables {
     pub(crate) first: u32,
     pub(crate) details: [u32; 3],
 }
 
 /// Ids that were added to the module.
-pub(crate) struct Ids {
+pub(crate) struct AddedIds {
     pub(crate) void: u32,
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
@@ -98,8 +98,8 @@ pub(crate) struct Ids {
     pub(crate) report: u32,
     pub(crate) find: u32,
     pub(crate) print: u32,
-    pub(crate) pointers: Pointers,
-    pub(crate) place: Place,
+    pub(crate) pointer_types: TablePointerTypes,
+    pub(crate) table_access: TableAccess,
     pub(crate) shader: u32,
     /// Where the module's cells begin, in words, and the number of the cell before the first.
     pub(crate) cell_base: u32,
@@ -107,29 +107,29 @@ pub(crate) struct Ids {
     /// By word of bits of sites that were seen: the constant that says where it is; it is made in the end.
     pub(crate) bits: Vec<u32>,
     /// The numbers of the specialization constants from here on are ours.
-    pub(crate) constants_from: u32,
+    pub(crate) first_spec_id: u32,
     pub(crate) scope: u32,
     /// Global variables of ours.
     pub(crate) variables: Vec<u32>,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(module: &'a Module, options: &'a Options) -> Context<'a> {
+    pub(crate) fn new(module: &'a Module, options: &'a InstrumentOptions) -> Context<'a> {
         let mut editor = Editor::new(module);
-        if let Root::PushConstant { .. } = options.root {
+        if let RootLocation::PushConstant { .. } = options.root {
             crate::entry::move_integers_up(&mut editor);
         }
-        let uint = editor.ty(Op::TypeInt, &[32, 0]);
+        let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
         let constant_place = Some(editor.reserve(Section::Globals));
-        let ids = Ids::new(&mut editor, uint, options.root);
+        let ids = AddedIds::new(&mut editor, uint, options.root);
         if has_older_addresses(module) {
             editor.add_extension(ADDRESSES);
         }
         let types = Types::new(module);
-        let bounds = Bounds::new(module, &types);
-        let paths = Paths::new(module);
+        let bounds = ValueBounds::new(module, &types);
+        let paths = AccessPaths::new(module);
         let with_rooms = match options.checks.descriptors {
-            true => crate::pointers::with_rooms(module, &types, &paths),
+            true => crate::pointers::parameters_with_remaining(module, &types, &paths),
             false => FxHashMap::default(),
         };
         let constants = known_numbers(module, uint.0);
@@ -144,23 +144,23 @@ impl<'a> Context<'a> {
             types,
             paths,
             bounds,
-            with_rooms,
+            parameters_with_remaining: with_rooms,
             editor,
             ids,
             sites: Vec::new(),
-            infos: Vec::new(),
+            site_infos: Vec::new(),
             requirements: BTreeMap::new(),
             scratch_bytes: 0,
             has_variable_pointers: has_variable_pointers(module),
             shadows: FxHashMap::default(),
-            ends_early: None,
+            may_terminate_invocation: None,
             has_non_uniform: has_non_uniform(module),
             has_loops,
-            zeros: has_loops || options.zeros,
+            zero_faulty_loads: has_loops || options.zero_faulty_loads,
             uses: uses(module),
             equal: vec![0; module.bound() as usize],
-            is_printing: false,
-            touching: None,
+            has_prints: false,
+            touch_builder: None,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
             small_constants,
@@ -168,12 +168,12 @@ impl<'a> Context<'a> {
             constant_words: Vec::new(),
             constant_place,
             nulls: FxHashMap::default(),
-            state_variables: None,
+            fault_variables: None,
             glsl_set: None,
-            flushes: false,
-            goes_on: false,
-            goes_back: false,
-            root_here: None,
+            calls_flush: false,
+            continues_after_flush: false,
+            needs_preceding_bytes: false,
+            local_root: None,
         }
     }
 
@@ -182,7 +182,7 @@ impl<'a> Context<'a> {
     }
 
     /// An unsigned constant of 32 bits.
-    pub(crate) fn number(&mut self, number: u32) -> u32 {
+    pub(crate) fn uint_constant(&mut self, number: u32) -> u32 {
         let (editor, uint, words) = (&mut self.editor, self.ids.uint, &mut self.constant_words);
         if let Some(id) = self.small_constants.get_mut(number as usize) {
             if *id == 0 {
@@ -212,20 +212,20 @@ impl<'a> Context<'a> {
         *self.nulls.entry(ty).or_insert_with(|| editor.null(ty).0)
     }
 
-    pub(crate) fn is_branching(&self) -> bool {
+    pub(crate) fn guards_by_branch(&self) -> bool {
         self.options.guard == Guard::Branch
     }
 
     /// Notes a site that has no code of its own.
-    pub(crate) fn note(&mut self, site: Site) {
+    pub(crate) fn add_site(&mut self, site: CheckSite) {
         self.sites.push(site);
     }
 
     /// Notes a site that is checked, and gives it a number.
-    pub(crate) fn count(&mut self, mut site: Site, is_hoisted: bool) -> u32 {
-        let number = self.infos.len() as u32;
-        self.infos.push(info(&site));
-        site.verdict = if is_hoisted { Verdict::Hoisted { number } } else { Verdict::Checked { number } };
+    pub(crate) fn add_numbered_site(&mut self, mut site: CheckSite, is_hoisted: bool) -> u32 {
+        let number = self.site_infos.len() as u32;
+        self.site_infos.push(info(&site));
+        site.decision = if is_hoisted { CheckDecision::Hoisted { number } } else { CheckDecision::Checked { number } };
         self.sites.push(site);
         number
     }
@@ -248,7 +248,7 @@ impl<'a> Context<'a> {
     }
 
     /// Emits an instruction with a result into some code.
-    pub(crate) fn value(&mut self, code: &mut Vec<u32>, op: Op, ty: u32, operands: &[u32]) -> u32 {
+    pub(crate) fn emit_result(&mut self, code: &mut Vec<u32>, op: Op, ty: u32, operands: &[u32]) -> u32 {
         let id = self.fresh();
         emit_value(code, op, ty, id, operands);
         id
@@ -258,15 +258,15 @@ impl<'a> Context<'a> {
 /// Instruction and kind of check in one word, and what a record needs besides what was remembered. Of a buffer that is
 /// known: the set plus one, behind where the set begins the word that says where states of the binding begin, and the
 /// element. Of an access at an address: offset and stride.
-fn info(site: &Site) -> [u32; 4] {
+fn info(site: &CheckSite) -> [u32; 4] {
     let word = site.at.0.min(INSTRUCTION_MAX) | (site.check as u32) << 28;
-    match (site.check, site.element, site.binding, site.counted) {
+    match (site.check, site.element, site.binding, site.index_unit) {
         (Check::Buffer, Some(element), Some((set, binding)), _) => {
             let place = binding.saturating_mul(BINDING_WORDS).saturating_add(1);
             [word, set.saturating_add(1), place, element]
         }
-        (Check::Address, _, _, Counted::Elements { offset, stride }) => [word, offset as u32, stride as u32, 0],
-        (Check::Address, _, _, Counted::Constant { offset }) => [word, offset as u32, 0, 0],
+        (Check::Address, _, _, IndexUnit::Elements { offset, stride }) => [word, offset as u32, stride as u32, 0],
+        (Check::Address, _, _, IndexUnit::Constant { offset }) => [word, offset as u32, 0, 0],
         _ => [word, 0, 0, 0],
     }
 }
@@ -292,13 +292,13 @@ pub(crate) fn emit_value(code: &mut Vec<u32>, op: Op, ty: u32, id: u32, operands
     }
 }
 
-impl Ids {
-    fn new(editor: &mut Editor<'_>, uint: Id, root: Root) -> Ids {
-        let boolean = editor.ty(Op::TypeBool, &[]);
-        let private_uint = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, uint.0]);
-        let uint_pair = editor.ty(Op::TypeVector, &[uint.0, 2]);
-        let mut ids = Ids {
-            void: editor.ty(Op::TypeVoid, &[]).0,
+impl AddedIds {
+    fn new(editor: &mut Editor<'_>, uint: Id, root: RootLocation) -> AddedIds {
+        let boolean = editor.find_or_add_type(Op::TypeBool, &[]);
+        let private_uint = editor.find_or_add_type(Op::TypePointer, &[StorageClass::Private as u32, uint.0]);
+        let uint_pair = editor.find_or_add_type(Op::TypeVector, &[uint.0, 2]);
+        let mut ids = AddedIds {
+            void: editor.find_or_add_type(Op::TypeVoid, &[]).0,
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
@@ -309,20 +309,20 @@ impl Ids {
             report: editor.fresh().0,
             find: editor.fresh().0,
             print: editor.fresh().0,
-            pointers: Pointers::default(),
-            place: Place::Constant(0),
+            pointer_types: TablePointerTypes::default(),
+            table_access: TableAccess::Constant(0),
             shader: 0,
             cell_base: 0,
             cell_before: 0,
             bits: Vec::new(),
-            constants_from: first_free_constant(editor.module()),
+            first_spec_id: first_free_spec_id(editor.module()),
             scope: 0,
             variables: Vec::new(),
         };
         let scope = if is_vulkan_memory_model(editor.module()) { Scope::QueueFamily } else { Scope::Device };
         ids.scope = editor.constant(uint, &[scope as u32]).0;
-        ids.shader = special(editor, uint, ids.constants_from);
-        ids.cell_base = special(editor, uint, ids.constants_from.wrapping_add(1));
+        ids.shader = spec_constant(editor, uint, ids.first_spec_id);
+        ids.cell_base = spec_constant(editor, uint, ids.first_spec_id.wrapping_add(1));
         let [one, shift] = [1, CELL_WORDS.trailing_zeros()].map(|it| editor.constant(uint, &[it]).0);
         let mut special_value =
             |op: Op, left: u32, right: u32| editor.new_global(Op::SpecConstantOp, uint, &[op as u32, left, right]).0;
@@ -334,7 +334,7 @@ impl Ids {
 }
 
 /// A specialization constant that is zero unless it is set.
-pub(crate) fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
+pub(crate) fn spec_constant(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
     let id = editor.new_global(Op::SpecConstant, uint, &[0]);
     editor.decorate(id, Decoration::SpecId, &[number]);
     id.0
@@ -370,8 +370,8 @@ fn has_variable_pointers(module: &Module) -> bool {
 fn uses(module: &Module) -> Vec<u8> {
     let mut uses = vec![0u8; module.bound() as usize];
     for function in module.functions() {
-        for it in module.instructions(function.all.clone()) {
-            for word in it.from(1) {
+        for it in module.instructions(function.instructions.clone()) {
+            for word in it.words_from(1) {
                 if let Some(count) = uses.get_mut(*word as usize) {
                     *count = count.saturating_add(1);
                 }
@@ -392,7 +392,7 @@ fn is_vulkan_memory_model(module: &Module) -> bool {
 }
 
 /// Five numbers from here on are not used by specialization constants of the module.
-fn first_free_constant(module: &Module) -> u32 {
+fn first_free_spec_id(module: &Module) -> u32 {
     let decorations = module.instructions(module.globals()).filter(|it| it.is(Op::Decorate));
     let mut used: Vec<u32> =
         decorations.filter(|it| it.word(2) == Decoration::SpecId as u32).map(|it| it.word(3)).collect();

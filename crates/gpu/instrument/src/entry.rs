@@ -5,37 +5,37 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::{BuiltIn, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass};
 
 use crate::{
-    InstrumentError, Root,
+    InstrumentError, RootLocation,
     context::{Context, emit},
-    root::Place,
-    types::{Matrix, Types},
+    root::TableAccess,
+    types::{MatrixLayout, Types},
 };
 
 /// How a record learns which invocation wrote it.
-pub(crate) enum Stages {
+pub(crate) enum InvocationSource {
     /// There is one entry point: its stage, and what its words are made of.
-    One(u32, Words),
+    One(u32, InvocationInputs),
     /// There are several: each puts stage and words into private variables first.
     Many([u32; 4]),
 }
 
 /// The three words that say which invocation it is.
 #[derive(Clone, Copy)]
-pub(crate) enum Words {
+pub(crate) enum InvocationInputs {
     /// Inputs with their components.
-    Inputs([Option<Input>; 3]),
+    Inputs([Option<BuiltInInput>; 3]),
     /// The group, its size, and which invocation of it. Drivers make the number of an invocation of these as a vector,
     /// which takes them longer than what records need of it, and shaders mostly need less.
-    Group(Input, [u32; 3], Input),
+    Group(BuiltInInput, [u32; 3], BuiltInInput),
 }
 
 /// A component of an input.
 #[derive(Clone, Copy)]
-pub(crate) struct Input {
+pub(crate) struct BuiltInInput {
     variable: u32,
     /// Of the variable, and of a component.
     ty: u32,
-    number: u32,
+    scalar_type: u32,
     component: Option<u32>,
 }
 
@@ -48,15 +48,15 @@ pub(crate) struct Prologue {
 }
 
 /// The code that entry points begin with, by their function, and what their interfaces get.
-pub(crate) struct Entries {
-    pub(crate) stages: Stages,
+pub(crate) struct EntryPrologues {
+    pub(crate) stages: InvocationSource,
     pub(crate) prologues: FxHashMap<Id, Prologue>,
     /// By entry point: inputs and blocks of its own.
-    own: Vec<Vec<u32>>,
+    added_interfaces: Vec<Vec<u32>>,
 }
 
-impl Entries {
-    pub(crate) fn new(cx: &mut Context<'_>) -> Result<Entries, InstrumentError> {
+impl EntryPrologues {
+    pub(crate) fn new(cx: &mut Context<'_>) -> Result<EntryPrologues, InstrumentError> {
         let entries = cx.module.entries();
         let mut own: Vec<Vec<u32>> = vec![Vec::new(); entries.len()];
         let mut prologues: FxHashMap<Id, Prologue> = FxHashMap::default();
@@ -77,18 +77,18 @@ impl Entries {
                     let words = stage_words(cx, &mut code, entry.model, &inputs);
                     (0..4).for_each(|it| emit(&mut code, Op::Store, &[variables[it], words[it]]));
                 }
-                None => one = Some(Stages::One(entry.model, inputs)),
+                None => one = Some(InvocationSource::One(entry.model, inputs)),
             }
             prologues.entry(entry.function).or_insert(Prologue { code, root: pushed.map(|it| it.1) });
         }
-        let stages = shared.map(Stages::Many).or(one).ok_or(InstrumentError::NoEntry)?;
-        Ok(Entries { stages, prologues, own })
+        let stages = shared.map(InvocationSource::Many).or(one).ok_or(InstrumentError::NoEntry)?;
+        Ok(EntryPrologues { stages, prologues, added_interfaces: own })
     }
 
     /// Adds what is used to the interfaces: inputs always, from version 1.4 on all variables.
     pub(crate) fn extend_interfaces(&self, cx: &mut Context<'_>) {
         let is_all = cx.module.version() >= (1, 4);
-        for (at, own) in self.own.iter().enumerate() {
+        for (at, own) in self.added_interfaces.iter().enumerate() {
             let entry = &cx.module.entries()[at];
             let ours = if is_all { cx.ids.variables.clone() } else { Vec::new() };
             let mut there: FxHashSet<u32> = entry.interface.iter().map(|it| it.0).collect();
@@ -104,62 +104,62 @@ impl Entries {
 
 /// Whether a variable is an input: those of the module, and those that were added, which are never in it.
 fn is_input(cx: &Context<'_>, id: u32) -> bool {
-    match cx.module.made(Id(id)) {
+    match cx.module.definition(Id(id)) {
         Some(it) => it.word(3) == StorageClass::Input as u32,
         None => !cx.ids.variables.contains(&id),
     }
 }
 
-impl Stages {
+impl InvocationSource {
     /// The stage and the three words of an invocation.
     pub(crate) fn words(&self, cx: &mut Context<'_>, code: &mut Vec<u32>) -> [u32; 4] {
         match self {
-            Stages::One(model, inputs) => stage_words(cx, code, *model, inputs),
-            Stages::Many(variables) => {
+            InvocationSource::One(model, inputs) => stage_words(cx, code, *model, inputs),
+            InvocationSource::Many(variables) => {
                 let uint = cx.ids.uint;
-                variables.map(|it| cx.value(code, Op::Load, uint, &[it]))
+                variables.map(|it| cx.emit_result(code, Op::Load, uint, &[it]))
             }
         }
     }
 }
 
-fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, words: &Words) -> [u32; 4] {
-    let (stage, uint) = (cx.number(model), cx.ids.uint);
+fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, words: &InvocationInputs) -> [u32; 4] {
+    let (stage, uint) = (cx.uint_constant(model), cx.ids.uint);
     let loaded = &mut Vec::new();
     let [a, b, c] = match *words {
-        Words::Inputs(inputs) => inputs.map(|it| match it {
+        InvocationInputs::Inputs(inputs) => inputs.map(|it| match it {
             Some(input) => input.load(cx, code, loaded),
-            None => cx.number(0),
+            None => cx.uint_constant(0),
         }),
-        Words::Group(group, size, local) => [0, 1, 2].map(|component| {
-            let part = |it: Input| Input { component: Some(component), ..it };
+        InvocationInputs::Group(group, size, local) => [0, 1, 2].map(|component| {
+            let part = |it: BuiltInInput| BuiltInInput { component: Some(component), ..it };
             let group = part(group).load(cx, code, loaded);
             if size[component as usize] == 1 {
                 return group;
             }
-            let (size, local) = (cx.number(size[component as usize]), part(local).load(cx, code, loaded));
-            let first = cx.value(code, Op::IMul, uint, &[group, size]);
-            cx.value(code, Op::IAdd, uint, &[first, local])
+            let (size, local) = (cx.uint_constant(size[component as usize]), part(local).load(cx, code, loaded));
+            let first = cx.emit_result(code, Op::IMul, uint, &[group, size]);
+            cx.emit_result(code, Op::IAdd, uint, &[first, local])
         }),
     };
     [stage, a, b, c]
 }
 
-impl Input {
+impl BuiltInInput {
     /// `loaded` has the variables that were loaded before, and their values.
     fn load(self, cx: &mut Context<'_>, code: &mut Vec<u32>, loaded: &mut Vec<(u32, u32)>) -> u32 {
         let uint = cx.ids.uint;
         let before = loaded.iter().find(|it| it.0 == self.variable).map(|it| it.1);
         let all = before.unwrap_or_else(|| {
-            let all = cx.value(code, Op::Load, self.ty, &[self.variable]);
+            let all = cx.emit_result(code, Op::Load, self.ty, &[self.variable]);
             loaded.push((self.variable, all));
             all
         });
         let part = match self.component {
-            Some(component) => cx.value(code, Op::CompositeExtract, self.number, &[all, component]),
+            Some(component) => cx.emit_result(code, Op::CompositeExtract, self.scalar_type, &[all, component]),
             None => all,
         };
-        if self.number == uint { part } else { cx.value(code, Op::Bitcast, uint, &[part]) }
+        if self.scalar_type == uint { part } else { cx.emit_result(code, Op::Bitcast, uint, &[part]) }
     }
 }
 
@@ -174,14 +174,14 @@ fn stage_variables(cx: &mut Context<'_>) -> [u32; 4] {
 }
 
 /// What says which invocation of an entry point it is.
-fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> Words {
+fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> InvocationInputs {
     let is_group = entry.model == ExecutionModel::GLCompute as u32;
     let Some(size) = group_size(cx.module, entry).filter(|_| is_group) else {
-        return Words::Inputs(inputs(cx, entry, own));
+        return InvocationInputs::Inputs(inputs(cx, entry, own));
     };
     let [group, local] = [BuiltIn::WorkgroupId, BuiltIn::LocalInvocationId].map(|it| input(cx, entry, it, Some(0)));
     own.extend([group.variable, local.variable]);
-    Words::Group(group, size, local)
+    InvocationInputs::Group(group, size, local)
 }
 
 /// The size of the groups of an entry point, where it says it in numbers and no constant says another one.
@@ -201,7 +201,7 @@ fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
 }
 
 /// The inputs that say which invocation of a stage it is.
-fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Option<Input>; 3] {
+fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Option<BuiltInInput>; 3] {
     let scalar = |built_in| Some((built_in, None));
     let part = |built_in, component| Some((built_in, Some(component)));
     let all = |built_in| [part(built_in, 0), part(built_in, 1), part(built_in, 2)];
@@ -241,22 +241,22 @@ fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Opti
 }
 
 /// The variable of a built-in: the entry point's, or one of ours.
-fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn, component: Option<u32>) -> Input {
+fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn, component: Option<u32>) -> BuiltInInput {
     let is_it = |id: &&Id| {
         let is_input =
-            cx.module.made(**id).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32);
-        is_input && cx.module.decorated(**id, None, Decoration::BuiltIn) == Some(built_in as u32)
+            cx.module.definition(**id).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32);
+        is_input && cx.module.decoration_operand(**id, None, Decoration::BuiltIn) == Some(built_in as u32)
     };
     let there = entry.interface.iter().find(is_it).and_then(|it| Some((it.0, cx.types.pointer_value(*it)?.1)));
     if let Some((variable, ty)) = there {
-        let number = cx.module.made(ty).filter(|it| it.is(Op::TypeVector)).map_or(ty, |it| it.id(2));
-        return Input { variable, ty: ty.0, number: number.0, component };
+        let number = cx.module.definition(ty).filter(|it| it.is(Op::TypeVector)).map_or(ty, |it| it.id(2));
+        return BuiltInInput { variable, ty: ty.0, scalar_type: number.0, component };
     }
     if let Some(input) = cx.inputs.get(&(built_in as u32)) {
-        return Input { component, ..*input };
+        return BuiltInInput { component, ..*input };
     }
     let number = match built_in {
-        BuiltIn::FragCoord | BuiltIn::TessCoord => cx.editor.ty(Op::TypeFloat, &[32]).0,
+        BuiltIn::FragCoord | BuiltIn::TessCoord => cx.editor.find_or_add_type(Op::TypeFloat, &[32]).0,
         _ => cx.ids.uint,
     };
     let count = match built_in {
@@ -268,11 +268,11 @@ fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn, component:
         | BuiltIn::LaunchIdKHR => 3,
         _ => 1,
     };
-    let ty = if count == 1 { number } else { cx.editor.ty(Op::TypeVector, &[number, count]).0 };
-    let pointer = cx.editor.ty(Op::TypePointer, &[StorageClass::Input as u32, ty]);
+    let ty = if count == 1 { number } else { cx.editor.find_or_add_type(Op::TypeVector, &[number, count]).0 };
+    let pointer = cx.editor.find_or_add_type(Op::TypePointer, &[StorageClass::Input as u32, ty]);
     let variable = cx.editor.new_variable(pointer, StorageClass::Input);
     cx.editor.decorate(variable, Decoration::BuiltIn, &[built_in as u32]);
-    let input = Input { variable: variable.0, ty, number, component };
+    let input = BuiltInInput { variable: variable.0, ty, scalar_type: number, component };
     cx.inputs.insert(built_in as u32, input);
     input
 }
@@ -288,7 +288,7 @@ struct PushConstants {
 impl PushConstants {
     /// Nothing where the address is elsewhere.
     fn new(cx: &mut Context<'_>) -> Result<Option<PushConstants>, InstrumentError> {
-        let Root::PushConstant { offset } = cx.options.root else { return Ok(None) };
+        let RootLocation::PushConstant { offset } = cx.options.root else { return Ok(None) };
         let variables = push_constants(cx.module);
         let mut blocks = Vec::new();
         let mut grown = FxHashSet::default();
@@ -296,11 +296,11 @@ impl PushConstants {
             let (_, block) = cx.types.pointer_value(*variable).ok_or(InstrumentError::PushConstants)?;
             let members = cx.types.structure(block).ok_or(InstrumentError::PushConstants)?.members.len() as u32;
             if grown.insert(block) {
-                let is_behind = cx.types.size(block, Matrix::default()).is_some_and(|it| it <= u64::from(offset));
+                let is_behind = cx.types.size(block, MatrixLayout::default()).is_some_and(|it| it <= u64::from(offset));
                 if !is_behind || is_constructed(cx.module, block) {
                     return Err(InstrumentError::PushConstants);
                 }
-                grow(cx, block, members, offset);
+                append_root_members(cx, block, members, offset);
             }
             blocks.push((*variable, members));
         }
@@ -315,15 +315,15 @@ impl PushConstants {
     fn load(&self, cx: &mut Context<'_>, code: &mut Vec<u32>, entry: &EntryPoint) -> (u32, u32) {
         let (variable, member) = self.blocks[self.used.get(&entry.function).copied().unwrap_or(0)];
         let uint = cx.ids.uint;
-        let pointer = cx.editor.ty(Op::TypePointer, &[StorageClass::PushConstant as u32, uint]).0;
+        let pointer = cx.editor.find_or_add_type(Op::TypePointer, &[StorageClass::PushConstant as u32, uint]).0;
         let halves = [0, 1].map(|half| {
-            let member = cx.number(member + half);
-            let word = cx.value(code, Op::AccessChain, pointer, &[variable.0, member]);
-            cx.value(code, Op::Load, uint, &[word])
+            let member = cx.uint_constant(member + half);
+            let word = cx.emit_result(code, Op::AccessChain, pointer, &[variable.0, member]);
+            cx.emit_result(code, Op::Load, uint, &[word])
         });
-        let pair = cx.value(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
-        let root = cx.value(code, Op::Bitcast, cx.ids.pointers.root, &[pair]);
-        if let Place::Pushed(Some(variable)) = cx.ids.place {
+        let pair = cx.emit_result(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
+        let root = cx.emit_result(code, Op::Bitcast, cx.ids.pointer_types.root, &[pair]);
+        if let TableAccess::Pushed(Some(variable)) = cx.ids.table_access {
             emit(code, Op::Store, &[variable, root]);
         }
         (variable.0, root)
@@ -340,7 +340,7 @@ pub(crate) fn move_integers_up(editor: &mut Editor<'_>) {
     let module = editor.module();
     let types = Types::new(module);
     let blocks = push_constants(module).into_iter().filter_map(|it| types.pointer_value(it)).map(|it| it.1);
-    if let Some(first) = blocks.filter_map(|it| module.place_of(it)).min() {
+    if let Some(first) = blocks.filter_map(|it| module.definition_index(it)).min() {
         editor.integer_before(first, 32, false);
     }
 }
@@ -356,9 +356,9 @@ fn is_constructed(module: &Module, structure: Id) -> bool {
     })
 }
 
-fn grow(cx: &mut Context<'_>, block: Id, members: u32, offset: u32) {
-    let Some(it) = cx.module.made(block) else { return };
-    let operands = [it.from(1), &[cx.ids.uint; 2]].concat();
+fn append_root_members(cx: &mut Context<'_>, block: Id, members: u32, offset: u32) {
+    let Some(it) = cx.module.definition(block) else { return };
+    let operands = [it.words_from(1), &[cx.ids.uint; 2]].concat();
     cx.editor.replace(it.at, instruction(Op::TypeStruct, &operands));
     cx.editor.decorate_member(block, members, Decoration::Offset, &[offset]);
     cx.editor.decorate_member(block, members + 1, Decoration::Offset, &[offset.saturating_add(4)]);
@@ -370,7 +370,7 @@ fn new_block(cx: &mut Context<'_>, offset: u32) -> Id {
     cx.editor.decorate_member(block, 0, Decoration::Offset, &[offset]);
     cx.editor.decorate_member(block, 1, Decoration::Offset, &[offset.saturating_add(4)]);
     let class = StorageClass::PushConstant;
-    let pointer = cx.editor.ty(Op::TypePointer, &[class as u32, block.0]);
+    let pointer = cx.editor.find_or_add_type(Op::TypePointer, &[class as u32, block.0]);
     let variable = cx.editor.new_variable(pointer, class);
     cx.ids.variables.push(variable.0);
     variable
@@ -386,11 +386,11 @@ fn used_blocks(module: &Module, blocks: &[(Id, u32)]) -> FxHashMap<Id, usize> {
             if !seen.insert(function) {
                 continue;
             }
-            for it in module.instructions(module.functions()[function].all.clone()) {
+            for it in module.instructions(module.functions()[function].instructions.clone()) {
                 if it.is(Op::FunctionCall) {
                     open.extend(module.function_of(it.id(3)));
                 }
-                let found = blocks.iter().position(|block| it.from(3).contains(&block.0.0));
+                let found = blocks.iter().position(|block| it.words_from(3).contains(&block.0.0));
                 if let Some(found) = found {
                     used.entry(entry.function).or_insert(found);
                 }

@@ -9,9 +9,9 @@
 use spirv::{GlslStd450Op, Op};
 
 use crate::{
-    Table,
+    ShaderTable,
     context::Context,
-    helpers::{begin_with, end},
+    helpers::{begin_helper_with, end_function},
     tables::AddressRange,
 };
 
@@ -32,14 +32,14 @@ const NODE_WORDS: u32 = 1 << 8;
 /// No range is in more blocks.
 const BLOCKS_MAX: u32 = 1 << 16;
 /// Words of the table with the range that has all addresses.
-pub const ADDRESS_WORDS_LEAST: u32 = ADDRESS_HEAD + 2 * RECORD_WORDS + 2;
+pub const ADDRESS_WORDS_MIN: u32 = ADDRESS_HEAD + 2 * RECORD_WORDS + 2;
 /// Factors that are tried before the hash gets more places.
 const TRIES: u32 = 64;
 /// What is before an address is added to other numbers, so it is cut here.
 const BEFORE_MAX: u32 = 0x3fff_ffff;
 
 /// A range in one block.
-struct Piece {
+struct BlockRange {
     address: u64,
     /// Bytes of the range before the piece, and from its beginning on.
     before: u64,
@@ -49,11 +49,11 @@ struct Piece {
 /// The table of addresses: what overlaps becomes one range, since no address tells the buffers apart.
 ///
 /// Accesses that are wrong go to `scratch`: the address of memory that nobody else uses.
-pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
+pub fn build_address_table(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let merged = merged(ranges);
     let is_all = merged.first().is_some_and(|it| it.address == 0 && it.bytes == u64::MAX);
     let pieces = match is_all {
-        true => vec![Piece { address: 0, before: u64::MAX, bytes: u64::MAX }],
+        true => vec![BlockRange { address: 0, before: u64::MAX, bytes: u64::MAX }],
         false => pieces(&merged),
     };
     let nodes = (pieces.len() as u32 + 1) * RECORD_WORDS;
@@ -77,7 +77,7 @@ pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
         let before = starts.partition_point(|it| *it <= start);
         let inside = starts[before..].partition_point(|it| it - start < 1 << 32);
         let place = (ADDRESS_HEAD + nodes) as usize + slot(block, factor, shift);
-        words[place] = grow(&mut words, &starts, before, inside, start, 0);
+        words[place] = build_node(&mut words, &starts, before, inside, start, 0);
     }
     words
 }
@@ -103,21 +103,21 @@ fn merged(ranges: &[AddressRange]) -> Vec<AddressRange> {
 }
 
 /// Ranges, cut where blocks end.
-fn pieces(ranges: &[AddressRange]) -> Vec<Piece> {
+fn pieces(ranges: &[AddressRange]) -> Vec<BlockRange> {
     let mut pieces = Vec::with_capacity(ranges.len());
     for it in ranges {
         let last = it.address.saturating_add(it.bytes - 1);
         let first = it.address >> 32;
         for block in first..=(last >> 32).min(first + u64::from(BLOCKS_MAX)) {
             let address = it.address.max(block << 32);
-            pieces.push(Piece { address, before: address - it.address, bytes: (last - address).saturating_add(1) });
+            pieces.push(BlockRange { address, before: address - it.address, bytes: (last - address).saturating_add(1) });
         }
     }
     pieces
 }
 
 /// The numbers of blocks that have pieces, in their order.
-fn used_blocks(pieces: &[Piece]) -> Vec<u32> {
+fn used_blocks(pieces: &[BlockRange]) -> Vec<u32> {
     let mut blocks: Vec<u32> = pieces.iter().map(|it| (it.address >> 32) as u32).collect();
     blocks.dedup();
     blocks
@@ -154,7 +154,7 @@ fn slot(block: u32, factor: u32, shift: u32) -> usize {
 
 /// What stands for a block at a level: a record, or a node that it makes. `before` pieces begin before it or with it,
 /// and `inside` more in it.
-fn grow(words: &mut Vec<u32>, starts: &[u64], before: usize, inside: usize, start: u64, level: usize) -> u32 {
+fn build_node(words: &mut Vec<u32>, starts: &[u64], before: usize, inside: usize, start: u64, level: usize) -> u32 {
     let Some(from) = LEVELS.get(level).copied().filter(|_| inside > 1) else {
         return record(before + inside.min(1));
     };
@@ -166,77 +166,77 @@ fn grow(words: &mut Vec<u32>, starts: &[u64], before: usize, inside: usize, star
         let start = start + ((entry as u64) << from);
         before += starts[before..last].partition_point(|it| *it <= start);
         let inside = starts[before..last].partition_point(|it| it - start < 1 << from);
-        words[node + entry] = grow(words, starts, before, inside, start, level + 1);
+        words[node + entry] = build_node(words, starts, before, inside, start, level + 1);
     }
     node as u32 - ADDRESS_HEAD
 }
 
 /// The function that shaders call: the bytes from an address to the end of its buffer, and those before it; none of
 /// either, where there is no buffer.
-pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
+pub(crate) fn find_address_function(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (uint, boolean, pair, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_pair, cx.ids.find);
     let table = cx.table_parameter();
-    let (table, parameters) = begin_with(cx, code, (function, pair), table, 2);
+    let (table, parameters) = begin_helper_with(cx, code, (function, pair), table, 2);
     let [low, high] = parameters[..] else { unreachable!("two parameters were asked for") };
-    let table = table.unwrap_or_else(|| cx.table(code, Table::Addresses));
+    let table = table.unwrap_or_else(|| cx.table(code, ShaderTable::Addresses));
     let base = cx.address_table(code, table);
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let [zero, one] = [0, 1].map(|it| cx.uint_constant(it));
     let (found, high) = descend(cx, code, (table, base), [low, high]);
-    let place = cx.value(code, Op::IAdd, uint, &[found, one]);
+    let place = cx.emit_result(code, Op::IAdd, uint, &[found, one]);
     let start = cx.address_word(code, base, place);
-    let is_later = cx.value(code, Op::ULessThan, boolean, &[low, start]);
+    let is_later = cx.emit_result(code, Op::ULessThan, boolean, &[low, start]);
     // Of this record or the one before, the second half.
-    let [before, half] = [HALF.wrapping_neg(), HALF].map(|it| cx.number(it));
-    let half = cx.value(code, Op::Select, uint, &[is_later, before, half]);
-    let found = cx.value(code, Op::IAdd, uint, &[found, half]);
+    let [before, half] = [HALF.wrapping_neg(), HALF].map(|it| cx.uint_constant(it));
+    let half = cx.emit_result(code, Op::Select, uint, &[is_later, before, half]);
+    let found = cx.emit_result(code, Op::IAdd, uint, &[found, half]);
     let [less, block, last, more] = cx.address_four(code, table, base, found);
-    let offset = cx.value(code, Op::IAdd, uint, &[low, less]);
-    let is_block = cx.value(code, Op::IEqual, boolean, &[high, block]);
-    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[offset, last]);
-    let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_block, is_low]);
-    let left = cx.value(code, Op::ISub, uint, &[last, offset]);
-    let left = cx.value(code, Op::IAdd, uint, &[left, one]);
-    let left = cx.value(code, Op::BitwiseOr, uint, &[left, more]);
-    let left = cx.value(code, Op::Select, uint, &[is_in, left, zero]);
+    let offset = cx.emit_result(code, Op::IAdd, uint, &[low, less]);
+    let is_block = cx.emit_result(code, Op::IEqual, boolean, &[high, block]);
+    let is_low = cx.emit_result(code, Op::ULessThanEqual, boolean, &[offset, last]);
+    let is_in = cx.emit_result(code, Op::LogicalAnd, boolean, &[is_block, is_low]);
+    let left = cx.emit_result(code, Op::ISub, uint, &[last, offset]);
+    let left = cx.emit_result(code, Op::IAdd, uint, &[left, one]);
+    let left = cx.emit_result(code, Op::BitwiseOr, uint, &[left, more]);
+    let left = cx.emit_result(code, Op::Select, uint, &[is_in, left, zero]);
     let mut before = zero;
-    if cx.goes_back {
-        let [back, most] = [(HALF - 2).wrapping_neg(), BEFORE_MAX].map(|it| cx.number(it));
-        let place = cx.value(code, Op::IAdd, uint, &[found, back]);
+    if cx.needs_preceding_bytes {
+        let [back, most] = [(HALF - 2).wrapping_neg(), BEFORE_MAX].map(|it| cx.uint_constant(it));
+        let place = cx.emit_result(code, Op::IAdd, uint, &[found, back]);
         let earlier = cx.address_word(code, base, place);
         let cut = cx.glsl(code, GlslStd450Op::UMin, &[offset, most]);
-        let sum = cx.value(code, Op::IAdd, uint, &[cut, earlier]);
+        let sum = cx.emit_result(code, Op::IAdd, uint, &[cut, earlier]);
         let sum = cx.glsl(code, GlslStd450Op::UMin, &[sum, most]);
-        before = cx.value(code, Op::Select, uint, &[is_in, sum, zero]);
+        before = cx.emit_result(code, Op::Select, uint, &[is_in, sum, zero]);
     }
-    let found = cx.value(code, Op::CompositeConstruct, pair, &[left, before]);
-    end(cx, code, Some(found))
+    let found = cx.emit_result(code, Op::CompositeConstruct, pair, &[left, before]);
+    end_function(cx, code, Some(found))
 }
 
 /// The record of the last piece that may have an address, or of the one behind it; and what counts of the upper half.
 fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, (table, base): (u32, u32), [low, high]: [u32; 2]) -> (u32, u32) {
-    let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
+    let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.uint_constant(0));
     let [factor, shift, nodes, mask] = cx.address_head(code, table, HASH);
-    let high = cx.value(code, Op::BitwiseAnd, uint, &[high, mask]);
-    let product = cx.value(code, Op::IMul, uint, &[high, factor]);
-    let slot = cx.value(code, Op::ShiftRightLogical, uint, &[product, shift]);
-    let place = cx.value(code, Op::IAdd, uint, &[nodes, slot]);
+    let high = cx.emit_result(code, Op::BitwiseAnd, uint, &[high, mask]);
+    let product = cx.emit_result(code, Op::IMul, uint, &[high, factor]);
+    let slot = cx.emit_result(code, Op::ShiftRightLogical, uint, &[product, shift]);
+    let place = cx.emit_result(code, Op::IAdd, uint, &[nodes, slot]);
     let mut at = cx.address_word(code, base, place);
     for from in LEVELS {
         let mut part = low;
         if from > 0 {
-            let from = cx.number(from);
-            part = cx.value(code, Op::ShiftRightLogical, uint, &[low, from]);
+            let from = cx.uint_constant(from);
+            part = cx.emit_result(code, Op::ShiftRightLogical, uint, &[low, from]);
         }
         if NODE_WORDS << from != 0 {
-            let mask = cx.number(NODE_WORDS - 1);
-            part = cx.value(code, Op::BitwiseAnd, uint, &[part, mask]);
+            let mask = cx.uint_constant(NODE_WORDS - 1);
+            part = cx.emit_result(code, Op::BitwiseAnd, uint, &[part, mask]);
         }
         // The first word of a record is its own place: whoever has found one stays there.
-        let is_node = cx.value(code, Op::UGreaterThanEqual, boolean, &[at, nodes]);
-        let part = cx.value(code, Op::Select, uint, &[is_node, part, zero]);
-        let place = cx.value(code, Op::IAdd, uint, &[at, part]);
+        let is_node = cx.emit_result(code, Op::UGreaterThanEqual, boolean, &[at, nodes]);
+        let part = cx.emit_result(code, Op::Select, uint, &[is_node, part, zero]);
+        let place = cx.emit_result(code, Op::IAdd, uint, &[at, part]);
         at = cx.address_word(code, base, place);
     }
     (at, high)
@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn expect(ranges: &[AddressRange]) {
-        let (words, all) = (addresses(ranges, 0), merged(ranges));
+        let (words, all) = (build_address_table(ranges, 0), merged(ranges));
         let edges = all.iter().flat_map(|it| {
             let end = it.address.wrapping_add(it.bytes);
             let near = [it.address, it.address + it.bytes / 2, end, it.address >> 32 << 32, end >> 32 << 32];
@@ -294,7 +294,7 @@ mod tests {
         expect(&[]);
         expect(&[of(0x7f12_3456_7800, 256)]);
         expect(&[of(0, u64::MAX)]);
-        assert_eq!(addresses(&[of(0, u64::MAX)], 0).len(), ADDRESS_WORDS_LEAST as usize);
+        assert_eq!(build_address_table(&[of(0, u64::MAX)], 0).len(), ADDRESS_WORDS_MIN as usize);
         expect(&[of(1, 1), of(2, 1), of(3, 5), of(9, 1)]);
         // Side by side, around the edges of blocks of every size, and far larger than them.
         let next = (0..2000).map(|it| of(0x7fff_fff0_0000 + it * 256, 256));
@@ -340,20 +340,20 @@ mod tests {
                 .map(|_| AddressRange { address: ((random() % 32768) << 32) | ((random() % 9) << 8), bytes: 64 })
                 .collect();
             expect(&ranges);
-            let (words, all) = (addresses(&ranges, 0), merged(&ranges));
+            let (words, all) = (build_address_table(&ranges, 0), merged(&ranges));
             let places = 1_usize << (32 - words[HASH as usize * 4 + 1]);
             assert!(places <= 32768, "{count}: {places}");
             assert!(words.len() <= ADDRESS_HEAD as usize + (all.len() + 1) * 8 + places + all.len() / 2 * 2300);
         }
         let every: Vec<AddressRange> = (1..4096).map(|it| AddressRange { address: it << 32, bytes: 1 << 20 }).collect();
         expect(&every);
-        assert!(addresses(&every, 0).len() < 4096 * 10);
+        assert!(build_address_table(&every, 0).len() < 4096 * 10);
     }
 
     #[test]
     fn many_small_buffers_take_little_memory() {
         let ranges: Vec<AddressRange> =
             (0..100_000).map(|it| AddressRange { address: 0x5555_0000_1000 + it * 256, bytes: 256 }).collect();
-        assert!(addresses(&ranges, 0).len() < 100_000 * 12);
+        assert!(build_address_table(&ranges, 0).len() < 100_000 * 12);
     }
 }

@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// What makes an access the same as another one: its shape, and the value of its index, or the number of several.
-pub(crate) type Key = (u32, u32);
+pub(crate) type AccessKey = (u32, u32);
 
 /// Numbers of several values are no ids.
 const LIST: u32 = 1 << 31;
 
 /// The values of a check.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
+pub(crate) struct CachedCheck {
     /// In this block.
     pub(crate) block: u32,
     /// Whether it went well.
@@ -23,27 +23,27 @@ pub(crate) struct Done {
 }
 
 #[derive(Default)]
-pub(crate) struct Known {
-    pub(crate) buffers: FxHashMap<Key, Done>,
+pub(crate) struct CheckCache {
+    pub(crate) buffers: FxHashMap<AccessKey, CachedCheck>,
     /// Several values, numbered.
-    lists: FxHashMap<SmallVec<[u32; 4]>, u32>,
+    value_lists: FxHashMap<SmallVec<[u32; 4]>, u32>,
     /// By base pointer: what is known of its place in a buffer.
-    pub(crate) rooms: FxHashMap<u32, (usize, crate::addresses::Room)>,
+    pub(crate) address_bounds: FxHashMap<u32, (usize, crate::addresses::AddressBounds)>,
     /// What was computed of rooms, by kind, room, bytes up to the end of the first element, and stride.
-    pub(crate) sums: FxHashMap<(u8, u32, u64, u64), (usize, u32)>,
+    pub(crate) derived_values: FxHashMap<(u8, u32, u64, u64), (usize, u32)>,
     /// By pointer, size, and whether it is written.
-    pub(crate) addresses: FxHashMap<(u32, u64, bool), Done>,
+    pub(crate) addresses: FxHashMap<(u32, u64, bool), CachedCheck>,
 }
 
-impl Known {
+impl CheckCache {
     /// The key of an access by its shape and the values of its indices that are no constants.
-    pub(crate) fn key(&mut self, shape: u32, values: SmallVec<[u32; 4]>) -> Key {
+    pub(crate) fn access_key(&mut self, shape: u32, values: SmallVec<[u32; 4]>) -> AccessKey {
         match values[..] {
             [] => (shape, 0),
             [value] => (shape, value),
             _ => {
-                let number = LIST | self.lists.len() as u32;
-                (shape, *self.lists.entry(values).or_insert(number))
+                let number = LIST | self.value_lists.len() as u32;
+                (shape, *self.value_lists.entry(values).or_insert(number))
             }
         }
     }

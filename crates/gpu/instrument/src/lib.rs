@@ -3,10 +3,10 @@
 //! [`instrument`] adds checks to every access of a module that could go wrong: which descriptor of an array, which
 //! bytes of a buffer, which texel, which device address. A load that is wrong goes elsewhere, a store does not
 //! happen, and the fault is remembered in private variables, which every exit of an entry point flushes into a
-//! [`Record`]. What cannot go wrong gets no code.
+//! [`FaultRecord`]. What cannot go wrong gets no code.
 //!
 //! Nothing here touches Vulkan. [`tables`] makes what shaders read, [`record`] reads what they write, and the layer
-//! brings both to the device. The same module and the same [`Options`] always give the same words.
+//! brings both to the device. The same module and the same [`InstrumentOptions`] always give the same words.
 
 #![forbid(unsafe_code)]
 
@@ -41,31 +41,31 @@ mod types;
 
 use lavascope_spirv::Module;
 
-pub use options::{CELL_WORDS, Checks, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
-pub use print::Print;
-pub use record::{Record, RecordError, Stage, decode, decode_prints};
-pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
+pub use options::{CELL_WORDS, Checks, Guard, InstrumentOptions, ROOT_OUTPUT_WORDS, ROOT_WORDS, RootLocation, ShaderTable};
+pub use print::PrintfRecord;
+pub use record::{FaultRecord, RecordedFault, ShaderInvocation, decode, decode_prints};
+pub use site::{Check, IndexUnit, UncheckedReason, BindingRequirement, CheckSite, CheckDecision};
 pub use store::STORE_VERSION;
-pub use touch::{ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched, Touches};
+pub use touch::{ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched, ModuleTouches};
 
-use body::Body;
+use body::FunctionRewriter;
 use context::Context;
-use entry::Entries;
+use entry::EntryPrologues;
 
 /// A module with checks, and what the host must know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instrumented {
+pub struct InstrumentedModule {
     /// The module; as it was, where nothing is checked.
     pub words: Vec<u32>,
     /// In the order of the module.
-    pub sites: Vec<Site>,
+    pub sites: Vec<CheckSite>,
     /// How many sites have a number.
-    pub numbers: u32,
-    pub requirements: Vec<Requirement>,
+    pub numbered_sites: u32,
+    pub requirements: Vec<BindingRequirement>,
     /// The numbers of the specialization constants of the shader's id and of the place of its cells, in words.
-    pub constants: [u32; 2],
-    /// Those of the root table's address, the lower half first, with [`Root::Specialization`].
-    pub root_constants: [u32; 2],
+    pub spec_ids: [u32; 2],
+    /// Those of the root table's address, the lower half first, with [`RootLocation::Specialization`].
+    pub root_spec_ids: [u32; 2],
     /// Bytes that scratch memory must have: none, if no device address is accessed.
     pub scratch_bytes: u64,
     pub reads_descriptors: bool,
@@ -73,54 +73,54 @@ pub struct Instrumented {
     /// Whether it has code for what it prints.
     pub prints: bool,
     /// What it keeps of what it touches.
-    pub touches: Touches,
+    pub touches: ModuleTouches,
     /// The number of the specialization constant that says where its words are in the area of a draw, or which slot
     /// of it does ([`TOUCH_SLOT`]).
-    pub touch_constant: u32,
-    infos: Vec<[u32; 4]>,
+    pub touch_spec_id: u32,
+    site_infos: Vec<[u32; 4]>,
 }
 
-impl Instrumented {
+impl InstrumentedModule {
     /// Whether the words are those of the original.
     pub fn is_unchanged(&self) -> bool {
-        self.numbers == 0 && !self.prints && self.touches.words == 0
+        self.numbered_sites == 0 && !self.prints && self.touches.words == 0
     }
 
     /// The words that the module's cells take, with the bits of the sites that were seen: so many that those of another
     /// module may follow.
     pub fn cell_words(&self) -> u32 {
-        (self.numbers * CELL_WORDS + self.numbers.div_ceil(32)).next_multiple_of(CELL_WORDS)
+        (self.numbered_sites * CELL_WORDS + self.numbered_sites.div_ceil(32)).next_multiple_of(CELL_WORDS)
     }
 
     /// What the cells are at the beginning.
     pub fn cells(&self) -> Vec<u32> {
-        let mut words: Vec<u32> = self.infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, 0, *a, *b, *c, *d]).collect();
+        let mut words: Vec<u32> = self.site_infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, 0, *a, *b, *c, *d]).collect();
         words.resize(self.cell_words() as usize, 0);
         words
     }
 
     /// The site of a number.
-    pub fn site(&self, number: u32) -> Option<&Site> {
-        self.sites.iter().find(|it| it.verdict.number() == Some(number))
+    pub fn site(&self, number: u32) -> Option<&CheckSite> {
+        self.sites.iter().find(|it| it.decision.number() == Some(number))
     }
 
     /// The site that a record speaks of.
-    pub fn site_of(&self, record: &Record) -> Option<&Site> {
-        let check = match record.error {
-            RecordError::IndexOutOfBounds { .. } => [Check::Descriptor, Check::Descriptor],
-            RecordError::Uninitialized { .. } => [Check::Descriptor, Check::Buffer],
-            RecordError::AddressOutOfBounds { .. } => [Check::Address, Check::Address],
-            RecordError::BufferOutOfBounds { .. } => [Check::Buffer, Check::Buffer],
-            RecordError::TexelOutOfBounds { .. } => [Check::Texel, Check::Texel],
+    pub fn site_of(&self, record: &FaultRecord) -> Option<&CheckSite> {
+        let check = match record.fault {
+            RecordedFault::IndexOutOfBounds { .. } => [Check::Descriptor, Check::Descriptor],
+            RecordedFault::Uninitialized { .. } => [Check::Descriptor, Check::Buffer],
+            RecordedFault::AddressOutOfBounds { .. } => [Check::Address, Check::Address],
+            RecordedFault::BufferOutOfBounds { .. } => [Check::Buffer, Check::Buffer],
+            RecordedFault::TexelOutOfBounds { .. } => [Check::Texel, Check::Texel],
         };
         let sites = || {
-            let numbered = self.sites.iter().filter(|it| it.verdict.number().is_some());
+            let numbered = self.sites.iter().filter(|it| it.decision.number().is_some());
             numbered.filter(|it| it.at.0 == record.instruction && check.contains(&it.check))
         };
         // An instruction may use several descriptors: one that the module names is the one, or it is in bounds.
-        let is_it = |it: &&Site| match record.error {
-            RecordError::IndexOutOfBounds { .. } => it.element.is_none(),
-            RecordError::Uninitialized { index } => it.element.is_none_or(|it| it == index),
+        let is_it = |it: &&CheckSite| match record.fault {
+            RecordedFault::IndexOutOfBounds { .. } => it.element.is_none(),
+            RecordedFault::Uninitialized { index } => it.element.is_none_or(|it| it == index),
             _ => true,
         };
         sites().find(is_it).or_else(|| sites().next())
@@ -144,49 +144,49 @@ pub enum InstrumentError {
 const IDS_MAX: u32 = 0x3f_ffff;
 
 /// Adds checks to a module.
-pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, InstrumentError> {
+pub fn instrument(module: &Module, options: &InstrumentOptions) -> Result<InstrumentedModule, InstrumentError> {
     let mut cx = Context::new(module, options);
-    cx.begin_touching();
-    let entries = Entries::new(&mut cx)?;
+    cx.enable_touches();
+    let entries = EntryPrologues::new(&mut cx)?;
     for function in module.functions() {
         if function.blocks.is_empty() {
             continue;
         }
         let prologue = entries.prologues.get(&function.id).cloned();
-        cx.root_here = prologue.as_ref().and_then(|it| it.root);
-        let words = Body::write(&mut cx, function, prologue.map(|it| it.code));
-        cx.editor.replace_run(function.all.clone(), words);
-        cx.root_here = None;
+        cx.local_root = prologue.as_ref().and_then(|it| it.root);
+        let words = FunctionRewriter::write(&mut cx, function, prologue.map(|it| it.code));
+        cx.editor.replace_run(function.instructions.clone(), words);
+        cx.local_root = None;
     }
-    if cx.infos.is_empty() && !cx.is_printing && !cx.has_touches() {
-        return Ok(describe(cx, module.words().to_vec()));
+    if cx.site_infos.is_empty() && !cx.has_prints && !cx.has_touches() {
+        return Ok(finish_module(cx, module.words().to_vec()));
     }
-    helpers::add(&mut cx, &entries.stages);
-    touching::add(&mut cx);
+    helpers::add_report_functions(&mut cx, &entries.stages);
+    touching::add_touch_functions(&mut cx);
     entries.extend_interfaces(&mut cx);
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);
     }
     let words = cx.finish();
-    Ok(describe(cx, words))
+    Ok(finish_module(cx, words))
 }
 
-fn describe(mut cx: Context<'_>, words: Vec<u32>) -> Instrumented {
-    let from = cx.ids.constants_from;
-    let requirement = |(&(set, binding, element), &least)| Requirement { set, binding, element, least };
-    Instrumented {
+fn finish_module(mut cx: Context<'_>, words: Vec<u32>) -> InstrumentedModule {
+    let from = cx.ids.first_spec_id;
+    let requirement = |(&(set, binding, element), &least)| BindingRequirement { set, binding, element, min_size: least };
+    InstrumentedModule {
         words,
-        numbers: cx.infos.len() as u32,
+        numbered_sites: cx.site_infos.len() as u32,
         requirements: cx.requirements.iter().map(requirement).collect(),
-        constants: [from, from.wrapping_add(1)],
-        root_constants: [from.wrapping_add(2), from.wrapping_add(3)],
+        spec_ids: [from, from.wrapping_add(1)],
+        root_spec_ids: [from.wrapping_add(2), from.wrapping_add(3)],
         scratch_bytes: cx.scratch_bytes,
-        reads_descriptors: cx.tables_used[Table::Descriptors as usize],
-        reads_addresses: cx.tables_used[Table::Addresses as usize],
-        prints: cx.is_printing,
+        reads_descriptors: cx.tables_used[ShaderTable::Descriptors as usize],
+        reads_addresses: cx.tables_used[ShaderTable::Addresses as usize],
+        prints: cx.has_prints,
         touches: cx.take_touches(),
-        touch_constant: from.wrapping_add(4),
+        touch_spec_id: from.wrapping_add(4),
         sites: cx.sites,
-        infos: cx.infos,
+        site_infos: cx.site_infos,
     }
 }

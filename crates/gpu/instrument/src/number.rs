@@ -10,7 +10,7 @@ use spirv::{Op, StorageClass};
 use crate::{context::Context, types::BlockKind};
 
 #[derive(Default)]
-pub(crate) struct Numbering {
+pub(crate) struct ValueNumbering {
     /// By value: an earlier one that it equals, or zero.
     equal: Vec<u32>,
     /// The first values of their kind, by hash; zero is a free place. The instructions themselves are what is compared.
@@ -20,10 +20,10 @@ pub(crate) struct Numbering {
     locals: FxHashMap<u32, u32>,
 }
 
-impl Numbering {
+impl ValueNumbering {
     /// `equal` has a place for each id of the module.
-    pub(crate) fn new(equal: Vec<u32>) -> Numbering {
-        Numbering { equal, ..Numbering::default() }
+    pub(crate) fn new(equal: Vec<u32>) -> ValueNumbering {
+        ValueNumbering { equal, ..ValueNumbering::default() }
     }
 
     /// Gives back what was learned of values; those of another function are others.
@@ -36,12 +36,12 @@ impl Numbering {
     }
 
     /// The first value that this one equals.
-    pub(crate) fn of(&self, id: Id) -> u32 {
+    pub(crate) fn number_of(&self, id: Id) -> u32 {
         self.equal.get(id.0 as usize).copied().filter(|it| *it != 0).unwrap_or(id.0)
     }
 
     /// Learns from an instruction. It is called for each, in their order.
-    pub(crate) fn see(&mut self, cx: &Context<'_>, it: Instruction<'_>, op: Op) {
+    pub(crate) fn visit(&mut self, cx: &Context<'_>, it: Instruction<'_>, op: Op) {
         match op {
             Op::Load => self.load(cx, it),
             Op::Store => self.store(cx, it),
@@ -77,7 +77,7 @@ impl Numbering {
                 self.count += 1;
                 return;
             }
-            if module.made(Id(first)).is_some_and(|first| self.is_same(first, it)) {
+            if module.definition(Id(first)).is_some_and(|first| self.is_same(first, it)) {
                 return self.set_equal(it.word(2), first);
             }
             at = (at + 1) & mask;
@@ -88,7 +88,7 @@ impl Numbering {
         let size = (self.firsts.len() * 2).max(64);
         let before = std::mem::replace(&mut self.firsts, vec![0; size]);
         for first in before.into_iter().filter(|it| *it != 0) {
-            let Some(it) = module.made(Id(first)) else { continue };
+            let Some(it) = module.definition(Id(first)) else { continue };
             let mut at = self.hash(it) as usize & (size - 1);
             while self.firsts[at] != 0 {
                 at = (at + 1) & (size - 1);
@@ -116,7 +116,7 @@ impl Numbering {
     /// An operand by the first value that it equals. What is extracted from a composite is named by literals.
     fn operand(&self, it: Instruction<'_>, place: usize) -> u32 {
         let is_literal = place > 3 && (it.is(Op::CompositeExtract) || it.is(Op::Load));
-        if is_literal { it.word(place) } else { self.of(it.id(place)) }
+        if is_literal { it.word(place) } else { self.number_of(it.id(place)) }
     }
 
     fn set_equal(&mut self, id: u32, first: u32) {
@@ -133,7 +133,7 @@ impl Numbering {
         }
         match cx.types.pointer_value(pointer) {
             Some((StorageClass::Function | StorageClass::Private, _))
-                if cx.module.made(pointer).is_some_and(|it| it.is(Op::Variable)) =>
+                if cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable)) =>
             {
                 let held = *self.locals.entry(pointer.0).or_insert(it.word(2));
                 if held != it.word(2) {
@@ -152,15 +152,15 @@ impl Numbering {
 
     fn store(&mut self, cx: &Context<'_>, it: Instruction<'_>) {
         let mut pointer = it.id(1);
-        let is_whole = cx.module.made(pointer).is_some_and(|it| it.is(Op::Variable));
+        let is_whole = cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable));
         if is_whole {
-            let value = self.of(it.id(2));
+            let value = self.number_of(it.id(2));
             self.locals.insert(pointer.0, value);
             return;
         }
         // A store to a part: the whole is no longer known.
         for _ in 0..16 {
-            match cx.module.made(pointer) {
+            match cx.module.definition(pointer) {
                 Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) => pointer = it.id(3),
                 Some(it) if it.is(Op::Variable) => {
                     self.locals.remove(&pointer.0);
@@ -176,7 +176,7 @@ impl Numbering {
 /// Whether a pointer of the class `Uniform` is into a uniform block.
 fn is_read_only(cx: &Context<'_>, mut pointer: Id) -> bool {
     for _ in 0..16 {
-        match cx.module.made(pointer) {
+        match cx.module.definition(pointer) {
             Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) => pointer = it.id(3),
             Some(it) if it.is(Op::Variable) => {
                 let block = cx.types.pointer_value(pointer).map(|it| cx.types.strip_arrays(it.1));

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 /// What decides how a module is instrumented. Equal options and equal words give equal words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub root: Root,
+pub struct InstrumentOptions {
+    pub root: RootLocation,
     pub guard: Guard,
     /// Numbers of sites whose faults are recorded where they happen, each with its count; see [`crate::Site`].
     pub immediate: BTreeSet<u32>,
     /// Whether what shaders print becomes records.
     pub prints: bool,
     pub checks: Checks,
-    /// Whether it is kept what is touched: see [`crate::Touches`]. Only with [`Root::PushConstant`].
+    /// Whether it is kept what is touched: see [`crate::Touches`]. Only with [`RootLocation::PushConstant`].
     pub touches: bool,
     /// Whether loads that are wrong give zero in all modules, as `robustBufferAccess2` promises. Else they do so only
     /// where there are loops, and may give what another element has.
-    pub zeros: bool,
+    pub zero_faulty_loads: bool,
 }
 
 /// What is checked; the rest is left as it is.
@@ -33,21 +33,21 @@ impl Checks {
     pub const NONE: Checks = Checks { descriptors: false, addresses: false };
 }
 
-impl Options {
+impl InstrumentOptions {
     /// Everything is checked and remembered.
-    pub fn new(root: Root) -> Options {
+    pub fn new(root: RootLocation) -> InstrumentOptions {
         let (guard, checks) = (Guard::Select, Checks::ALL);
         let (immediate, prints, touches, zeros) = (BTreeSet::new(), false, false, false);
-        Options { root, guard, immediate, prints, checks, touches, zeros }
+        InstrumentOptions { root, guard, immediate, prints, checks, touches, zero_faulty_loads: zeros }
     }
 }
 
 /// Where the shader finds the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Root {
+pub enum RootLocation {
     /// The address of the root table is in two words of the push constants, at this offset, behind the shader's own.
     PushConstant { offset: u32 },
-    /// The tables are storage buffers of a descriptor set of their own: see [`Table`].
+    /// The tables are storage buffers of a descriptor set of their own: see [`ShaderTable`].
     Descriptor { set: u32 },
     /// The address of the root table is in two specialization constants: see [`crate::Instrumented::root_constants`].
     Specialization,
@@ -64,7 +64,7 @@ pub enum Guard {
 
 /// The tables: bindings of the descriptor set, or places in the root table, which has two words for each address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum ShaderTable {
     /// Shaders write their records here: see [`crate::record`].
     Output = 0,
     /// See [`crate::tables::descriptors`].

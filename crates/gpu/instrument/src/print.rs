@@ -4,7 +4,7 @@ use lavascope_spirv::{Id, Instruction};
 use smallvec::SmallVec;
 use spirv::{NonsemanticDebugprintfOp as Printing, Op};
 
-use crate::{Stage, body::Body, record::HEAD_WORDS};
+use crate::{ShaderInvocation, body::FunctionRewriter, record::HEAD_WORDS};
 
 /// The error word of a record that is something printed.
 pub(crate) const PRINTED: u32 = 5;
@@ -13,17 +13,17 @@ const ARGUMENTS_MAX: usize = 64;
 
 /// Something that an invocation printed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Print {
+pub struct PrintfRecord {
     pub shader: u32,
     pub instruction: u32,
-    pub stage: Stage,
+    pub invocation: ShaderInvocation,
     /// The id of the format in the module: an `OpString`.
     pub format: u32,
     /// Vectors component by component, numbers of 64 bits as two words.
     pub arguments: Vec<u32>,
 }
 
-impl Print {
+impl PrintfRecord {
     /// The text, by its format.
     pub fn text(&self, format: &str) -> String {
         let mut text = String::new();
@@ -74,10 +74,10 @@ fn one_number(words: &mut impl Iterator<Item = u32>, kind: u8, is_wide: bool, pr
     }
 }
 
-impl Body<'_, '_> {
+impl FunctionRewriter<'_, '_> {
     /// Whether an instruction prints, and printing is asked for.
     pub(crate) fn is_printing(&self, it: Instruction<'_>) -> bool {
-        let is_set = |id| self.cx.module.made(id).is_some_and(|it| it.text(2) == "NonSemantic.DebugPrintf");
+        let is_set = |id| self.cx.module.definition(id).is_some_and(|it| it.text(2) == "NonSemantic.DebugPrintf");
         self.cx.options.prints && it.word(4) == Printing::DebugPrintf as u32 && is_set(it.id(3))
     }
 
@@ -85,23 +85,23 @@ impl Body<'_, '_> {
     pub(crate) fn print(&mut self, it: Instruction<'_>) {
         self.copy(it);
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();
-        it.from(6).iter().for_each(|it| self.argument(Id(*it), &mut words));
+        it.words_from(6).iter().for_each(|it| self.argument(Id(*it), &mut words));
         if words.len() > ARGUMENTS_MAX || !self.can_split {
             return;
         }
-        self.cx.is_printing = true;
+        self.cx.has_prints = true;
         let uint = self.cx.ids.uint;
-        let size = self.cx.number(HEAD_WORDS + 1 + words.len() as u32);
-        let (instruction, format) = (self.cx.number(it.at.0), self.cx.number(it.word(5)));
+        let size = self.cx.uint_constant(HEAD_WORDS + 1 + words.len() as u32);
+        let (instruction, format) = (self.cx.uint_constant(it.at.0), self.cx.uint_constant(it.word(5)));
         let print = self.cx.ids.print;
         let start = self.cx.call(&mut self.out, uint, print, &[instruction, size, format]);
-        let zero = self.cx.number(0);
-        let fits = self.test(Op::INotEqual, &[start, zero]);
-        self.guarded(fits, None, |body, _| {
+        let zero = self.cx.uint_constant(0);
+        let fits = self.emit_bool(Op::INotEqual, &[start, zero]);
+        self.emit_guarded(fits, None, |body, _| {
             let output = body.cx.output(&mut body.out);
             for (place, word) in (0..).zip(words) {
-                let place = body.cx.number(place);
-                let place = body.value(Op::IAdd, uint, &[start, place]);
+                let place = body.cx.uint_constant(place);
+                let place = body.emit_result(Op::IAdd, uint, &[start, place]);
                 body.cx.store_word(&mut body.out, output.words, place, word);
             }
         });
@@ -110,18 +110,18 @@ impl Body<'_, '_> {
     /// The words of an argument.
     fn argument(&mut self, id: Id, words: &mut SmallVec<[u32; 8]>) {
         let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
-        let Some(ty) = self.cx.types.of_value(id).and_then(|it| self.cx.module.made(it)) else { return };
+        let Some(ty) = self.cx.types.of_value(id).and_then(|it| self.cx.module.definition(it)) else { return };
         match (ty.op(), ty.word(2)) {
             (Some(Op::TypeVector), _) => {
                 for component in 0..ty.word(3).min(4) {
-                    let part = self.value(Op::CompositeExtract, ty.word(2), &[id.0, component]);
-                    let number = self.cx.module.made(ty.id(2));
+                    let part = self.emit_result(Op::CompositeExtract, ty.word(2), &[id.0, component]);
+                    let number = self.cx.module.definition(ty.id(2));
                     self.scalar(part, number.map_or((None, 0), |it| (it.op(), it.word(2))), words);
                 }
             }
             (Some(Op::TypeInt | Op::TypeFloat), 64) => {
-                let both = self.value(Op::Bitcast, pair, &[id.0]);
-                words.extend([0, 1].map(|half| self.value(Op::CompositeExtract, uint, &[both, half])));
+                let both = self.emit_result(Op::Bitcast, pair, &[id.0]);
+                words.extend([0, 1].map(|half| self.emit_result(Op::CompositeExtract, uint, &[both, half])));
             }
             (Some(Op::TypeInt), bits) if bits != 32 => words.extend(self.as_uint(id)),
             (op, bits) => self.scalar(id.0, (op, bits), words),
@@ -134,18 +134,18 @@ impl Body<'_, '_> {
         let word = match (op, bits) {
             (Some(Op::TypeInt | Op::TypeFloat), 32) => {
                 let is_uint = self.cx.types.of_value(Id(id)).is_some_and(|it| it.0 == uint);
-                if is_uint { id } else { self.value(Op::Bitcast, uint, &[id]) }
+                if is_uint { id } else { self.emit_result(Op::Bitcast, uint, &[id]) }
             }
             (Some(Op::TypeFloat), 16) => {
-                let float = self.cx.editor.ty(Op::TypeFloat, &[32]).0;
-                let wide = self.value(Op::FConvert, float, &[id]);
-                self.value(Op::Bitcast, uint, &[wide])
+                let float = self.cx.editor.find_or_add_type(Op::TypeFloat, &[32]).0;
+                let wide = self.emit_result(Op::FConvert, float, &[id]);
+                self.emit_result(Op::Bitcast, uint, &[wide])
             }
             (Some(Op::TypeBool), _) => {
-                let [no, yes] = [0, 1].map(|it| self.cx.number(it));
-                self.value(Op::Select, uint, &[id, yes, no])
+                let [no, yes] = [0, 1].map(|it| self.cx.uint_constant(it));
+                self.emit_result(Op::Select, uint, &[id, yes, no])
             }
-            _ => self.cx.number(0),
+            _ => self.cx.uint_constant(0),
         };
         words.push(word);
     }

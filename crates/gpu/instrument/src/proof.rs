@@ -7,28 +7,28 @@ use crate::types::Types;
 
 const DEPTH_MAX: u32 = 12;
 
-pub(crate) struct Bounds<'a> {
+pub(crate) struct ValueBounds<'a> {
     module: &'a Module,
     /// The largest workgroup that any entry point has, where all say it as constants.
     group: Option<[u64; 3]>,
 }
 
-impl<'a> Bounds<'a> {
-    pub(crate) fn new(module: &'a Module, types: &Types<'_>) -> Bounds<'a> {
-        Bounds { module, group: group_size(module, types) }
+impl<'a> ValueBounds<'a> {
+    pub(crate) fn new(module: &'a Module, types: &Types<'_>) -> ValueBounds<'a> {
+        ValueBounds { module, group: group_size(module, types) }
     }
 
     /// The number is at most this.
-    pub(crate) fn most(&self, types: &Types<'_>, id: Id) -> Option<u64> {
-        self.most_within(types, id, 0)
+    pub(crate) fn upper_bound(&self, types: &Types<'_>, id: Id) -> Option<u64> {
+        self.upper_bound_within(types, id, 0)
     }
 
-    fn most_within(&self, types: &Types<'_>, id: Id, depth: u32) -> Option<u64> {
+    fn upper_bound_within(&self, types: &Types<'_>, id: Id, depth: u32) -> Option<u64> {
         if let Some(known) = types.literal(id) {
             return Some(known);
         }
-        let it = self.module.made(id).filter(|_| depth < DEPTH_MAX)?;
-        let of = |place: usize| self.most_within(types, it.id(place), depth + 1);
+        let it = self.module.definition(id).filter(|_| depth < DEPTH_MAX)?;
+        let of = |place: usize| self.upper_bound_within(types, it.id(place), depth + 1);
         let width = || it.result_type().and_then(|it| types.integer(it)).map(|it| it.0);
         let all_ones = |bits: u32| u64::MAX >> (64 - bits.clamp(1, 64));
         match it.op()? {
@@ -68,11 +68,11 @@ impl<'a> Bounds<'a> {
                 _ => None,
             },
             Op::CompositeExtract if it.words().len() == 5 => {
-                let vector = self.module.made(it.id(3)).filter(|it| it.is(Op::Load))?;
+                let vector = self.module.definition(it.id(3)).filter(|it| it.is(Op::Load))?;
                 self.built_in(vector.id(3), Some(it.word(4)))
             }
             Op::Load => {
-                let chain = self.module.made(it.id(3))?;
+                let chain = self.module.definition(it.id(3))?;
                 match chain.op()? {
                     Op::AccessChain | Op::InBoundsAccessChain if chain.words().len() == 5 => {
                         self.built_in(chain.id(3), Some(types.literal(chain.id(4))? as u32))
@@ -87,7 +87,7 @@ impl<'a> Bounds<'a> {
     /// The numbers of an invocation in its group are below the group's size.
     fn built_in(&self, variable: Id, component: Option<u32>) -> Option<u64> {
         let group = self.group?;
-        let what = self.module.decorated(variable, None, Decoration::BuiltIn)?;
+        let what = self.module.decoration_operand(variable, None, Decoration::BuiltIn)?;
         let size = match (BuiltIn::from_u32(what)?, component) {
             (BuiltIn::LocalInvocationId, Some(component)) => *group.get(component as usize)?,
             (BuiltIn::LocalInvocationIndex, None) => group.iter().try_fold(1u64, |all, it| all.checked_mul(*it))?,
@@ -97,7 +97,7 @@ impl<'a> Bounds<'a> {
     }
 
     fn is_glsl(&self, set: Id) -> bool {
-        self.module.made(set).is_some_and(|it| it.is(Op::ExtInstImport) && it.text(2) == "GLSL.std.450")
+        self.module.definition(set).is_some_and(|it| it.is(Op::ExtInstImport) && it.text(2) == "GLSL.std.450")
     }
 }
 
@@ -123,12 +123,12 @@ fn group_size(module: &Module, types: &Types<'_>) -> Option<[u64; 3]> {
                 take([it.word(3), it.word(4), it.word(5)].map(u64::from));
             }
             Some(Op::ExecutionModeId) if it.word(2) == ExecutionMode::LocalSizeId as u32 => {
-                take(constants(it.from(3))?);
+                take(constants(it.words_from(3))?);
             }
             Some(Op::Decorate)
                 if it.word(2) == Decoration::BuiltIn as u32 && it.word(3) == BuiltIn::WorkgroupSize as u32 =>
             {
-                take(constants(module.made(it.id(1)).filter(|it| it.is(Op::ConstantComposite))?.from(3))?);
+                take(constants(module.definition(it.id(1)).filter(|it| it.is(Op::ConstantComposite))?.words_from(3))?);
             }
             _ => {}
         }

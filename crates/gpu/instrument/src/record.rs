@@ -7,27 +7,27 @@
 
 use spirv::ExecutionModel;
 
-use crate::print::{PRINTED, Print};
+use crate::print::{PRINTED, PrintfRecord};
 
 /// The words before those of the error.
 pub const HEAD_WORDS: u32 = 8;
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Record {
+pub struct FaultRecord {
     /// What the layer told the shader, through a specialization constant.
     pub shader: u32,
     /// Which instruction of the module before it was instrumented, counted from the first one behind the header.
     pub instruction: u32,
-    pub stage: Stage,
-    pub error: RecordError,
+    pub invocation: ShaderInvocation,
+    pub fault: RecordedFault,
     /// How often: one where the record does not say.
     pub count: u32,
 }
 
 /// The stage of an invocation, and which invocation it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Stage {
+pub enum ShaderInvocation {
     Vertex {
         vertex: u32,
         instance: u32,
@@ -65,7 +65,7 @@ pub enum Stage {
 
 /// What was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordError {
+pub enum RecordedFault {
     /// An index past the end of an array of descriptors.
     IndexOutOfBounds { index: u32, length: u32 },
     /// A descriptor that was never written.
@@ -91,12 +91,12 @@ pub enum DecodeError {
     Stage { word: usize, stage: u32 },
 }
 
-impl Record {
+impl FaultRecord {
     /// The record as a shader writes it. The count stands behind it unless it is one.
     pub fn encode(&self) -> Vec<u32> {
-        let (code, own) = self.error.words();
-        let mut words = vec![0, self.shader, self.instruction, self.stage.model()];
-        words.extend(self.stage.words());
+        let (code, own) = self.fault.words();
+        let mut words = vec![0, self.shader, self.instruction, self.invocation.model()];
+        words.extend(self.invocation.words());
         words.push(code);
         words.extend(own);
         if self.count != 1 {
@@ -110,7 +110,7 @@ impl Record {
 /// The records of a buffer that begins with the number of words that shaders wanted to write.
 ///
 /// Reading ends at a record of no size or at the end, so a buffer that was too small gives all that fit.
-pub fn decode(buffer: &[u32]) -> Result<Vec<Record>, DecodeError> {
+pub fn decode(buffer: &[u32]) -> Result<Vec<FaultRecord>, DecodeError> {
     let mut records = Vec::new();
     for_each(buffer, |words, at| {
         if words.get(7) != Some(&PRINTED) {
@@ -122,12 +122,12 @@ pub fn decode(buffer: &[u32]) -> Result<Vec<Record>, DecodeError> {
 }
 
 /// What shaders printed, in the same buffer.
-pub fn decode_prints(buffer: &[u32]) -> Result<Vec<Print>, DecodeError> {
+pub fn decode_prints(buffer: &[u32]) -> Result<Vec<PrintfRecord>, DecodeError> {
     let mut prints = Vec::new();
     for_each(buffer, |words, word| {
         if let &[_, shader, instruction, stage, a, b, c, PRINTED, format, ref arguments @ ..] = words {
-            let stage = Stage::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
-            prints.push(Print { shader, instruction, stage, format, arguments: arguments.to_vec() });
+            let stage = ShaderInvocation::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
+            prints.push(PrintfRecord { shader, instruction, invocation: stage, format, arguments: arguments.to_vec() });
         }
         Ok(())
     })?;
@@ -146,7 +146,7 @@ fn for_each(buffer: &[u32], mut take: impl FnMut(&[u32], usize) -> Result<(), De
     Ok(())
 }
 
-fn decode_one(words: &[u32], word: usize) -> Result<Record, DecodeError> {
+fn decode_one(words: &[u32], word: usize) -> Result<FaultRecord, DecodeError> {
     let size = words.len() as u32;
     let &[_, shader, instruction, stage, a, b, c, error, ref own @ ..] = words else {
         return Err(DecodeError::Size { word, size, error: 0 });
@@ -158,8 +158,8 @@ fn decode_one(words: &[u32], word: usize) -> Result<Record, DecodeError> {
         [count] => *count,
         _ => return Err(DecodeError::Size { word, size, error }),
     };
-    let stage = Stage::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
-    Ok(Record { shader, instruction, stage, error: RecordError::read(error, own), count })
+    let stage = ShaderInvocation::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
+    Ok(FaultRecord { shader, instruction, invocation: stage, fault: RecordedFault::read(error, own), count })
 }
 
 /// How many words an error has of its own.
@@ -172,7 +172,7 @@ fn own_words(error: u32) -> Option<usize> {
     }
 }
 
-impl RecordError {
+impl RecordedFault {
     /// The number that stands in the record.
     pub fn code(&self) -> u32 {
         self.words().0
@@ -180,75 +180,75 @@ impl RecordError {
 
     fn words(&self) -> (u32, Vec<u32>) {
         match *self {
-            RecordError::IndexOutOfBounds { index, length } => (0, vec![index, length]),
-            RecordError::Uninitialized { index } => (1, vec![index]),
-            RecordError::AddressOutOfBounds { address } => (2, vec![address as u32, (address >> 32) as u32]),
-            RecordError::BufferOutOfBounds { descriptor, index, range } => (3, vec![descriptor, index, range]),
-            RecordError::TexelOutOfBounds { texel, length } => (4, vec![texel, length]),
+            RecordedFault::IndexOutOfBounds { index, length } => (0, vec![index, length]),
+            RecordedFault::Uninitialized { index } => (1, vec![index]),
+            RecordedFault::AddressOutOfBounds { address } => (2, vec![address as u32, (address >> 32) as u32]),
+            RecordedFault::BufferOutOfBounds { descriptor, index, range } => (3, vec![descriptor, index, range]),
+            RecordedFault::TexelOutOfBounds { texel, length } => (4, vec![texel, length]),
         }
     }
 
     /// `own` has as many words as [`own_words`] says.
-    fn read(error: u32, own: &[u32]) -> RecordError {
+    fn read(error: u32, own: &[u32]) -> RecordedFault {
         let word = |at: usize| own.get(at).copied().unwrap_or(0);
         match error {
-            0 => RecordError::IndexOutOfBounds { index: word(0), length: word(1) },
-            1 => RecordError::Uninitialized { index: word(0) },
-            2 => RecordError::AddressOutOfBounds { address: u64::from(word(0)) | u64::from(word(1)) << 32 },
-            3 => RecordError::BufferOutOfBounds { descriptor: word(0), index: word(1), range: word(2) },
-            _ => RecordError::TexelOutOfBounds { texel: word(0), length: word(1) },
+            0 => RecordedFault::IndexOutOfBounds { index: word(0), length: word(1) },
+            1 => RecordedFault::Uninitialized { index: word(0) },
+            2 => RecordedFault::AddressOutOfBounds { address: u64::from(word(0)) | u64::from(word(1)) << 32 },
+            3 => RecordedFault::BufferOutOfBounds { descriptor: word(0), index: word(1), range: word(2) },
+            _ => RecordedFault::TexelOutOfBounds { texel: word(0), length: word(1) },
         }
     }
 }
 
-impl Stage {
+impl ShaderInvocation {
     /// The number that SPIR-V gives to its execution model.
     pub fn model(&self) -> u32 {
         match *self {
-            Stage::Vertex { .. } => ExecutionModel::Vertex as u32,
-            Stage::TessellationControl { .. } => ExecutionModel::TessellationControl as u32,
-            Stage::TessellationEvaluation { .. } => ExecutionModel::TessellationEvaluation as u32,
-            Stage::Geometry { .. } => ExecutionModel::Geometry as u32,
-            Stage::Fragment { .. } => ExecutionModel::Fragment as u32,
-            Stage::Compute { .. } => ExecutionModel::GLCompute as u32,
-            Stage::Task { .. } => ExecutionModel::TaskEXT as u32,
-            Stage::Mesh { .. } => ExecutionModel::MeshEXT as u32,
-            Stage::Ray { model, .. } => model,
+            ShaderInvocation::Vertex { .. } => ExecutionModel::Vertex as u32,
+            ShaderInvocation::TessellationControl { .. } => ExecutionModel::TessellationControl as u32,
+            ShaderInvocation::TessellationEvaluation { .. } => ExecutionModel::TessellationEvaluation as u32,
+            ShaderInvocation::Geometry { .. } => ExecutionModel::Geometry as u32,
+            ShaderInvocation::Fragment { .. } => ExecutionModel::Fragment as u32,
+            ShaderInvocation::Compute { .. } => ExecutionModel::GLCompute as u32,
+            ShaderInvocation::Task { .. } => ExecutionModel::TaskEXT as u32,
+            ShaderInvocation::Mesh { .. } => ExecutionModel::MeshEXT as u32,
+            ShaderInvocation::Ray { model, .. } => model,
         }
     }
 
     fn words(&self) -> [u32; 3] {
         match *self {
-            Stage::Vertex { vertex, instance } => [vertex, instance, 0],
-            Stage::TessellationControl { invocation, primitive } => [invocation, primitive, 0],
-            Stage::TessellationEvaluation { primitive, coordinates: [u, v] } => [primitive, u.to_bits(), v.to_bits()],
-            Stage::Geometry { primitive, invocation } => [primitive, invocation, 0],
-            Stage::Fragment { coordinates: [x, y] } => [x.to_bits(), y.to_bits(), 0],
-            Stage::Compute { invocation } | Stage::Task { invocation } | Stage::Mesh { invocation } => invocation,
-            Stage::Ray { launch, .. } => launch,
+            ShaderInvocation::Vertex { vertex, instance } => [vertex, instance, 0],
+            ShaderInvocation::TessellationControl { invocation, primitive } => [invocation, primitive, 0],
+            ShaderInvocation::TessellationEvaluation { primitive, coordinates: [u, v] } => [primitive, u.to_bits(), v.to_bits()],
+            ShaderInvocation::Geometry { primitive, invocation } => [primitive, invocation, 0],
+            ShaderInvocation::Fragment { coordinates: [x, y] } => [x.to_bits(), y.to_bits(), 0],
+            ShaderInvocation::Compute { invocation } | ShaderInvocation::Task { invocation } | ShaderInvocation::Mesh { invocation } => invocation,
+            ShaderInvocation::Ray { launch, .. } => launch,
         }
     }
 
-    fn read(model: u32, [a, b, c]: [u32; 3]) -> Option<Stage> {
+    fn read(model: u32, [a, b, c]: [u32; 3]) -> Option<ShaderInvocation> {
         let invocation = [a, b, c];
         Some(match ExecutionModel::from_u32(model)? {
-            ExecutionModel::Vertex => Stage::Vertex { vertex: a, instance: b },
-            ExecutionModel::TessellationControl => Stage::TessellationControl { invocation: a, primitive: b },
+            ExecutionModel::Vertex => ShaderInvocation::Vertex { vertex: a, instance: b },
+            ExecutionModel::TessellationControl => ShaderInvocation::TessellationControl { invocation: a, primitive: b },
             ExecutionModel::TessellationEvaluation => {
                 let coordinates = [f32::from_bits(b), f32::from_bits(c)];
-                Stage::TessellationEvaluation { primitive: a, coordinates }
+                ShaderInvocation::TessellationEvaluation { primitive: a, coordinates }
             }
-            ExecutionModel::Geometry => Stage::Geometry { primitive: a, invocation: b },
-            ExecutionModel::Fragment => Stage::Fragment { coordinates: [f32::from_bits(a), f32::from_bits(b)] },
-            ExecutionModel::GLCompute => Stage::Compute { invocation },
-            ExecutionModel::TaskNV | ExecutionModel::TaskEXT => Stage::Task { invocation },
-            ExecutionModel::MeshNV | ExecutionModel::MeshEXT => Stage::Mesh { invocation },
+            ExecutionModel::Geometry => ShaderInvocation::Geometry { primitive: a, invocation: b },
+            ExecutionModel::Fragment => ShaderInvocation::Fragment { coordinates: [f32::from_bits(a), f32::from_bits(b)] },
+            ExecutionModel::GLCompute => ShaderInvocation::Compute { invocation },
+            ExecutionModel::TaskNV | ExecutionModel::TaskEXT => ShaderInvocation::Task { invocation },
+            ExecutionModel::MeshNV | ExecutionModel::MeshEXT => ShaderInvocation::Mesh { invocation },
             ExecutionModel::RayGenerationKHR
             | ExecutionModel::IntersectionKHR
             | ExecutionModel::AnyHitKHR
             | ExecutionModel::ClosestHitKHR
             | ExecutionModel::MissKHR
-            | ExecutionModel::CallableKHR => Stage::Ray { model, launch: invocation },
+            | ExecutionModel::CallableKHR => ShaderInvocation::Ray { model, launch: invocation },
             ExecutionModel::Kernel => return None,
         })
     }
@@ -258,14 +258,14 @@ impl Stage {
 mod tests {
     use super::*;
 
-    fn fragment(error: RecordError, count: u32) -> Record {
-        let stage = Stage::Fragment { coordinates: [419.5, 254.5] };
-        Record { shader: 7, instruction: 108, stage, error, count }
+    fn fragment(error: RecordedFault, count: u32) -> FaultRecord {
+        let stage = ShaderInvocation::Fragment { coordinates: [419.5, 254.5] };
+        FaultRecord { shader: 7, instruction: 108, invocation: stage, fault: error, count }
     }
 
     #[test]
     fn the_record_of_an_image_index_in_a_fragment_shader_has_ten_words() {
-        let record = fragment(RecordError::IndexOutOfBounds { index: 6, length: 6 }, 1);
+        let record = fragment(RecordedFault::IndexOutOfBounds { index: 6, length: 6 }, 1);
         let expected = vec![10, 7, 108, 4, 419.5f32.to_bits(), 254.5f32.to_bits(), 0, 0, 6, 6];
         assert_eq!(record.encode(), expected);
     }
@@ -273,28 +273,28 @@ mod tests {
     #[test]
     fn records_come_back_as_they_were_written() {
         let errors = [
-            RecordError::IndexOutOfBounds { index: 6, length: 6 },
-            RecordError::Uninitialized { index: 3 },
-            RecordError::AddressOutOfBounds { address: 0x1234_5678_9abc_def0 },
-            RecordError::BufferOutOfBounds { descriptor: 1, index: 400, range: 64 },
-            RecordError::TexelOutOfBounds { texel: 9, length: 4 },
+            RecordedFault::IndexOutOfBounds { index: 6, length: 6 },
+            RecordedFault::Uninitialized { index: 3 },
+            RecordedFault::AddressOutOfBounds { address: 0x1234_5678_9abc_def0 },
+            RecordedFault::BufferOutOfBounds { descriptor: 1, index: 400, range: 64 },
+            RecordedFault::TexelOutOfBounds { texel: 9, length: 4 },
         ];
         let launch = [1, 2, 3];
         let stages = [
-            Stage::Vertex { vertex: 1, instance: 2 },
-            Stage::TessellationControl { invocation: 1, primitive: 2 },
-            Stage::TessellationEvaluation { primitive: 1, coordinates: [0.25, 0.5] },
-            Stage::Geometry { primitive: 1, invocation: 2 },
-            Stage::Fragment { coordinates: [0.5, 1.5] },
-            Stage::Compute { invocation: launch },
-            Stage::Task { invocation: launch },
-            Stage::Mesh { invocation: launch },
-            Stage::Ray { model: 5313, launch },
-            Stage::Ray { model: 5318, launch },
+            ShaderInvocation::Vertex { vertex: 1, instance: 2 },
+            ShaderInvocation::TessellationControl { invocation: 1, primitive: 2 },
+            ShaderInvocation::TessellationEvaluation { primitive: 1, coordinates: [0.25, 0.5] },
+            ShaderInvocation::Geometry { primitive: 1, invocation: 2 },
+            ShaderInvocation::Fragment { coordinates: [0.5, 1.5] },
+            ShaderInvocation::Compute { invocation: launch },
+            ShaderInvocation::Task { invocation: launch },
+            ShaderInvocation::Mesh { invocation: launch },
+            ShaderInvocation::Ray { model: 5313, launch },
+            ShaderInvocation::Ray { model: 5318, launch },
         ];
-        let all: Vec<Record> = stages
+        let all: Vec<FaultRecord> = stages
             .iter()
-            .flat_map(|stage| errors.iter().map(|error| Record { stage: *stage, ..fragment(*error, 1) }))
+            .flat_map(|stage| errors.iter().map(|error| FaultRecord { invocation: *stage, ..fragment(*error, 1) }))
             .chain(errors.iter().map(|error| fragment(*error, 1_000_000)))
             .collect();
         let mut buffer = vec![0];
@@ -310,18 +310,18 @@ mod tests {
     #[test]
     fn stages_have_the_numbers_of_their_execution_models() {
         for number in (0..=5).chain(5313..=5318) {
-            let stage = Stage::read(number, [1, 2, 3]).expect("a stage");
+            let stage = ShaderInvocation::read(number, [1, 2, 3]).expect("a stage");
             assert_eq!(stage.model(), number);
         }
-        assert!(matches!(Stage::read(0, [1, 2, 0]), Some(Stage::Vertex { vertex: 1, instance: 2 })));
-        assert!(matches!(Stage::read(3, [1, 2, 0]), Some(Stage::Geometry { primitive: 1, invocation: 2 })));
-        assert!(matches!(Stage::read(5, [1, 2, 3]), Some(Stage::Compute { invocation: [1, 2, 3] })));
-        assert!(matches!(Stage::read(5313, [1, 2, 3]), Some(Stage::Ray { model: 5313, launch: [1, 2, 3] })));
+        assert!(matches!(ShaderInvocation::read(0, [1, 2, 0]), Some(ShaderInvocation::Vertex { vertex: 1, instance: 2 })));
+        assert!(matches!(ShaderInvocation::read(3, [1, 2, 0]), Some(ShaderInvocation::Geometry { primitive: 1, invocation: 2 })));
+        assert!(matches!(ShaderInvocation::read(5, [1, 2, 3]), Some(ShaderInvocation::Compute { invocation: [1, 2, 3] })));
+        assert!(matches!(ShaderInvocation::read(5313, [1, 2, 3]), Some(ShaderInvocation::Ray { model: 5313, launch: [1, 2, 3] })));
     }
 
     #[test]
     fn what_is_no_record_is_an_error() {
-        let good = fragment(RecordError::Uninitialized { index: 3 }, 1).encode();
+        let good = fragment(RecordedFault::Uninitialized { index: 3 }, 1).encode();
         let decode_with = |at: usize, word: u32| {
             let mut buffer = vec![0];
             buffer.extend(&good);

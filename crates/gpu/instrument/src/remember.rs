@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 use spirv::{GlslStd450Op, Op, StorageClass};
 
 use crate::{
-    Site, Verdict,
-    body::{Body, Hoisted},
-    context::{Context, State, emit},
+    CheckSite, CheckDecision,
+    body::{FunctionRewriter, Hoisted},
+    context::{Context, FaultVariables, emit},
     helpers::set_bits,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Pending {
 }
 
 /// What the checks of a block found, as values.
-struct Found {
+struct BlockFaults {
     /// The number of the first site plus one, or zero.
     first: u32,
     details: Details,
@@ -41,14 +41,14 @@ struct Found {
     bits: SmallVec<[(u32, u32); 4]>,
 }
 
-impl Body<'_, '_> {
+impl FunctionRewriter<'_, '_> {
     /// Checks a site: numbers it, and remembers or records the fault where `ok` does not hold.
-    pub(crate) fn check(&mut self, site: Site, ok: u32, details: Details, is_hoisted: bool) {
-        match self.remembered.insert((ok, site.check), (self.block, site.at)) {
+    pub(crate) fn check(&mut self, site: CheckSite, ok: u32, details: Details, is_hoisted: bool) {
+        match self.recorded_checks.insert((ok, site.check), (self.block, site.at)) {
             Some((block, at)) if block == self.block => {
-                self.remembered.insert((ok, site.check), (block, at));
+                self.recorded_checks.insert((ok, site.check), (block, at));
                 if at != site.at {
-                    self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+                    self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site });
                 }
                 return;
             }
@@ -58,43 +58,43 @@ impl Body<'_, '_> {
     }
 
     /// Checks a site whose truth value was made for it alone.
-    pub(crate) fn check_new(&mut self, site: Site, ok: u32, details: Details) {
+    pub(crate) fn check_new(&mut self, site: CheckSite, ok: u32, details: Details) {
         self.check_numbered(site, ok, details, false);
     }
 
-    fn check_numbered(&mut self, site: Site, ok: u32, details: Details, is_hoisted: bool) {
-        let number = self.cx.count(site, is_hoisted);
+    fn check_numbered(&mut self, site: CheckSite, ok: u32, details: Details, is_hoisted: bool) {
+        let number = self.cx.add_numbered_site(site, is_hoisted);
         if self.cx.options.immediate.contains(&number) && self.can_split {
             self.report(number, ok, details);
         } else {
-            self.remember(number, ok, details);
+            self.add_pending_check(number, ok, details);
         }
     }
 
     fn report(&mut self, number: u32, ok: u32, details: Details) {
-        let bad = self.test(Op::LogicalNot, &[ok]);
-        let (number, zero) = (self.cx.number(number + 1), self.cx.number(0));
+        let bad = self.emit_bool(Op::LogicalNot, &[ok]);
+        let (number, zero) = (self.cx.uint_constant(number + 1), self.cx.uint_constant(0));
         let [a, b, c] = details.map(|it| it.unwrap_or(zero));
         let (void, report) = (self.cx.ids.void, self.cx.ids.report);
-        self.guarded(bad, None, |body, _| {
+        self.emit_guarded(bad, None, |body, _| {
             body.cx.call(&mut body.out, void, report, &[number, a, b, c]);
         });
     }
 
-    pub(crate) fn remember(&mut self, number: u32, ok: u32, details: Details) {
+    pub(crate) fn add_pending_check(&mut self, number: u32, ok: u32, details: Details) {
         self.pending.push(Pending { number, ok, details });
     }
 
     /// Makes code that goes somewhere else, where nothing is remembered in values.
-    pub(crate) fn elsewhere(&mut self, code: &mut Vec<u32>, make: impl FnOnce(&mut Self)) {
+    pub(crate) fn emit_elsewhere(&mut self, code: &mut Vec<u32>, make: impl FnOnce(&mut Self)) {
         let pending = std::mem::take(&mut self.pending);
-        let is_fresh = std::mem::replace(&mut self.is_fresh, false);
+        let is_fresh = std::mem::replace(&mut self.is_fault_state_clear, false);
         std::mem::swap(&mut self.out, code);
         make(self);
         self.spill();
         std::mem::swap(&mut self.out, code);
         self.pending = pending;
-        self.is_fresh = is_fresh;
+        self.is_fault_state_clear = is_fresh;
     }
 
     /// Puts what was found so far into the variables.
@@ -102,37 +102,37 @@ impl Body<'_, '_> {
         if self.pending.is_empty() {
             return;
         }
-        let found = self.put_together();
-        let State { first, details } = self.cx.state();
-        let is_fresh = std::mem::replace(&mut self.is_fresh, false);
+        let found = self.merge_pending();
+        let FaultVariables { first, details } = self.cx.fault_variables();
+        let is_fresh = std::mem::replace(&mut self.is_fault_state_clear, false);
         let uint = self.cx.ids.uint;
         for (word, bits) in found.bits {
             let mask = self.cx.mask(word);
             let mut bits = bits;
             if !is_fresh {
-                let before = self.value(Op::Load, uint, &[mask]);
-                bits = self.value(Op::BitwiseOr, uint, &[before, bits]);
+                let before = self.emit_result(Op::Load, uint, &[mask]);
+                bits = self.emit_result(Op::BitwiseOr, uint, &[before, bits]);
             }
             emit(&mut self.out, Op::Store, &[mask, bits]);
         }
         let before = (!is_fresh).then(|| {
-            let before = self.value(Op::Load, uint, &[first]);
-            let zero = self.cx.number(0);
-            (before, self.test(Op::IEqual, &[before, zero]))
+            let before = self.emit_result(Op::Load, uint, &[first]);
+            let zero = self.cx.uint_constant(0);
+            (before, self.emit_bool(Op::IEqual, &[before, zero]))
         });
         let pairs = details.into_iter().zip(found.details).filter_map(|(variable, it)| Some((variable, it?)));
         for (variable, value) in pairs {
             let value = match before {
                 Some((_, is_fine)) => {
-                    let before = self.value(Op::Load, uint, &[variable]);
-                    self.value(Op::Select, uint, &[is_fine, value, before])
+                    let before = self.emit_result(Op::Load, uint, &[variable]);
+                    self.emit_result(Op::Select, uint, &[is_fine, value, before])
                 }
                 None => value,
             };
             emit(&mut self.out, Op::Store, &[variable, value]);
         }
         let number = match before {
-            Some((before, is_fine)) => self.value(Op::Select, uint, &[is_fine, found.first, before]),
+            Some((before, is_fine)) => self.emit_result(Op::Select, uint, &[is_fine, found.first, before]),
             None => found.first,
         };
         emit(&mut self.out, Op::Store, &[first, number]);
@@ -141,10 +141,10 @@ impl Body<'_, '_> {
     /// Says what the invocation remembers. Where it goes on, it forgets it.
     pub(crate) fn flush(&mut self, goes_on: bool) {
         let void = self.cx.ids.void;
-        if !self.is_fresh || !self.can_split {
+        if !self.is_fault_state_clear || !self.can_split {
             self.spill();
-            self.cx.flushes = true;
-            self.cx.goes_on |= goes_on;
+            self.cx.calls_flush = true;
+            self.cx.continues_after_flush |= goes_on;
             let flush = self.cx.ids.flush;
             self.cx.call(&mut self.out, void, flush, &[]);
             return;
@@ -152,10 +152,10 @@ impl Body<'_, '_> {
         if self.pending.is_empty() {
             return;
         }
-        let Found { first, details, bits } = self.put_together();
-        let zero = self.cx.number(0);
-        let is_bad = self.test(Op::INotEqual, &[first, zero]);
-        self.guarded(is_bad, None, |body, _| {
+        let BlockFaults { first, details, bits } = self.merge_pending();
+        let zero = self.cx.uint_constant(0);
+        let is_bad = self.emit_bool(Op::INotEqual, &[first, zero]);
+        self.emit_guarded(is_bad, None, |body, _| {
             set_bits(body.cx, &mut body.out, &bits);
             let [a, b, c] = details.map(|it| it.unwrap_or(zero));
             let report = body.cx.ids.report;
@@ -164,26 +164,26 @@ impl Body<'_, '_> {
     }
 
     /// The first fault of the checks that are pending, and the bits of all.
-    fn put_together(&mut self) -> Found {
+    fn merge_pending(&mut self) -> BlockFaults {
         let pending = std::mem::take(&mut self.pending);
-        let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
-        let mut found = Found { first: zero, details: [None; 3], bits: SmallVec::new() };
-        let hidden = if pending.len() > MANY { self.hidden_zero() } else { None };
+        let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
+        let mut found = BlockFaults { first: zero, details: [None; 3], bits: SmallVec::new() };
+        let hidden = if pending.len() > MANY { self.hoisted_zero() } else { None };
         // By check: its bit and those of the checks behind it in the same word.
         let mut sums: Vec<u32> = vec![zero; pending.len() + 1];
         let mut at = 0;
         for of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
             let mut bits = zero;
             for (at, it) in (at..at + of_word.len()).zip(of_word).rev() {
-                let bit = self.cx.number(1 << (it.number % 32));
+                let bit = self.cx.uint_constant(1 << (it.number % 32));
                 bits = match hidden {
                     Some(none) => {
-                        let own = self.value(Op::Select, uint, &[it.ok, none, bit]);
-                        if bits == zero { own } else { self.value(Op::IAdd, uint, &[bits, own]) }
+                        let own = self.emit_result(Op::Select, uint, &[it.ok, none, bit]);
+                        if bits == zero { own } else { self.emit_result(Op::IAdd, uint, &[bits, own]) }
                     }
                     None => {
-                        let with = if bits == zero { bit } else { self.value(Op::IAdd, uint, &[bits, bit]) };
-                        self.value(Op::Select, uint, &[it.ok, bits, with])
+                        let with = if bits == zero { bit } else { self.emit_result(Op::IAdd, uint, &[bits, bit]) };
+                        self.emit_result(Op::Select, uint, &[it.ok, bits, with])
                     }
                 };
                 sums[at] = bits;
@@ -197,11 +197,11 @@ impl Body<'_, '_> {
     }
 
     /// Zero, where it is worth a load that drivers do not try what else a choice between zero and a bit could be.
-    fn hidden_zero(&mut self) -> Option<u32> {
+    fn hoisted_zero(&mut self) -> Option<u32> {
         if let Some(id) = self.hoisted.get(&Hoisted::Zero) {
             return Some(*id);
         }
-        let id = self.cx.hidden_zero(&mut self.head)?;
+        let id = self.cx.opaque_zero(&mut self.entry_code)?;
         self.hoisted.insert(Hoisted::Zero, id);
         Some(id)
     }
@@ -211,7 +211,7 @@ impl Body<'_, '_> {
         if pending.iter().all(|it| it.details[slot].is_none()) {
             return None;
         }
-        let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
+        let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
         let is_same = |left: &Pending, right: &Pending| {
             left.number / 32 == right.number / 32 && left.details[slot] == right.details[slot]
         };
@@ -231,9 +231,9 @@ impl Body<'_, '_> {
                         run[0].ok
                     } else {
                         let behind = pending.get(next).filter(|it| it.number / 32 == word).map_or(zero, |_| sums[next]);
-                        self.test(Op::IEqual, &[sums[start], behind])
+                        self.emit_bool(Op::IEqual, &[sums[start], behind])
                     };
-                    (self.value(Op::Select, uint, &[is_fine, later, own]), true)
+                    (self.emit_result(Op::Select, uint, &[is_fine, later, own]), true)
                 }
                 None => (own, false),
             });
@@ -243,25 +243,25 @@ impl Body<'_, '_> {
 
     /// The number plus one of the first check that failed, or zero.
     fn first_of(&mut self, pending: &[Pending], bits: &[(u32, u32)]) -> u32 {
-        let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
+        let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
         let mut first = zero;
         if pending.len() <= FEW {
             for it in pending.iter().rev() {
-                let own = self.cx.number(it.number + 1);
-                first = self.value(Op::Select, uint, &[it.ok, first, own]);
+                let own = self.cx.uint_constant(it.number + 1);
+                first = self.emit_result(Op::Select, uint, &[it.ok, first, own]);
             }
             return first;
         }
         for (word, bits) in bits.iter().rev() {
             // None gives all ones, which is one before the first.
             let lowest = self.cx.glsl(&mut self.out, GlslStd450Op::FindILsb, &[*bits]);
-            let start = self.cx.number(word * 32 + 1);
-            let own = self.value(Op::IAdd, uint, &[lowest, start]);
+            let start = self.cx.uint_constant(word * 32 + 1);
+            let own = self.emit_result(Op::IAdd, uint, &[lowest, start]);
             first = if *word == 0 && first == zero {
                 own
             } else {
-                let is_any = self.test(Op::INotEqual, &[*bits, zero]);
-                self.value(Op::Select, uint, &[is_any, own, first])
+                let is_any = self.emit_bool(Op::INotEqual, &[*bits, zero]);
+                self.emit_result(Op::Select, uint, &[is_any, own, first])
             };
         }
         first
@@ -270,12 +270,12 @@ impl Body<'_, '_> {
 
 impl Context<'_> {
     /// The private variables of the first fault.
-    pub(crate) fn state(&mut self) -> State {
-        if let Some(state) = self.state_variables {
+    pub(crate) fn fault_variables(&mut self) -> FaultVariables {
+        if let Some(state) = self.fault_variables {
             return state;
         }
-        let state = State { first: self.private_word(), details: [0; 3].map(|_| self.private_word()) };
-        self.state_variables = Some(state);
+        let state = FaultVariables { first: self.private_word(), details: [0; 3].map(|_| self.private_word()) };
+        self.fault_variables = Some(state);
         state
     }
 
@@ -309,6 +309,6 @@ impl Context<'_> {
         };
         let uint = self.ids.uint;
         let all: SmallVec<[u32; 4]> = [set, function as u32].iter().chain(operands).copied().collect();
-        self.value(code, Op::ExtInst, uint, &all)
+        self.emit_result(code, Op::ExtInst, uint, &all)
     }
 }

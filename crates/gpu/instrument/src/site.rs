@@ -1,14 +1,14 @@
 //! What was found in a module: each access that could go wrong, and what was done about it.
 
-use lavascope_spirv::At;
+use lavascope_spirv::InstructionIndex;
 
 /// An access, or the use of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct CheckSite {
     /// Where it is in the module that was instrumented.
-    pub at: At,
+    pub at: InstructionIndex,
     pub check: Check,
-    pub verdict: Verdict,
+    pub decision: CheckDecision,
     /// The descriptor's set and binding, where one is accessed.
     pub binding: Option<(u32, u32)>,
     /// Which element of the binding, where the module says it.
@@ -16,7 +16,7 @@ pub struct Site {
     /// Bytes of one access.
     pub bytes: u64,
     /// How `index` of a [`crate::RecordError::BufferOutOfBounds`] counts.
-    pub counted: Counted,
+    pub index_unit: IndexUnit,
 }
 
 /// What is checked.
@@ -34,7 +34,7 @@ pub enum Check {
 
 /// What was done about a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum CheckDecision {
     /// It cannot go wrong, or not unless a requirement is not met that the host looks at.
     Proven,
     /// The same was checked on every way to it.
@@ -45,22 +45,22 @@ pub enum Verdict {
     /// It is checked where it is.
     Checked { number: u32 },
     /// It is left as it was.
-    Unchecked(Reason),
+    Unchecked(UncheckedReason),
 }
 
-impl Verdict {
+impl CheckDecision {
     /// The number that its bit and its cell have.
     pub fn number(self) -> Option<u32> {
         match self {
-            Verdict::Hoisted { number } | Verdict::Checked { number } => Some(number),
-            Verdict::Proven | Verdict::Repeated | Verdict::Unchecked(_) => None,
+            CheckDecision::Hoisted { number } | CheckDecision::Checked { number } => Some(number),
+            CheckDecision::Proven | CheckDecision::Repeated | CheckDecision::Unchecked(_) => None,
         }
     }
 }
 
 /// Why a site is left as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
+pub enum UncheckedReason {
     /// The pointer comes out of a phi, a selection, a parameter or memory.
     Pointer,
     /// The size of the access is not known.
@@ -73,7 +73,7 @@ pub enum Reason {
 
 /// What the index in a record counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum IndexUnit {
     /// Nothing: all is constant, and the first byte is this one.
     Constant { offset: u64 },
     /// Elements: the first byte is at `offset` plus the index times the stride.
@@ -82,24 +82,24 @@ pub enum Counted {
     Bytes,
 }
 
-impl Counted {
+impl IndexUnit {
     /// Where the first byte of an access is, by the index in its record.
     pub fn first_byte(self, index: u32) -> u64 {
         match self {
-            Counted::Constant { offset } => offset,
-            Counted::Elements { offset, stride } => offset.saturating_add(u64::from(index).saturating_mul(stride)),
-            Counted::Bytes => u64::from(index),
+            IndexUnit::Constant { offset } => offset,
+            IndexUnit::Elements { offset, stride } => offset.saturating_add(u64::from(index).saturating_mul(stride)),
+            IndexUnit::Bytes => u64::from(index),
         }
     }
 }
 
 /// What the host must make sure of before a shader runs whose loads are selected; else it takes the one that branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Requirement {
+pub struct BindingRequirement {
     pub set: u32,
     pub binding: u32,
     /// This element, or the safe one of the binding where it is not known which.
     pub element: Option<u32>,
     /// At least so much is bound to it: bytes of a buffer; one where it only has to be written.
-    pub least: u32,
+    pub min_size: u32,
 }

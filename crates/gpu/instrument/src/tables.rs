@@ -3,17 +3,17 @@
 //! Two layouts of each. Those under `reference` are the published ones of the year 2019. The others are read by our
 //! shaders: one load for a descriptor that is known to the compiler, and a tree of addresses.
 
-pub use crate::find::{ADDRESS_WORDS_LEAST, addresses};
+pub use crate::find::{ADDRESS_WORDS_MIN, build_address_table};
 
 /// A descriptor set as a shader sees it: what is bound to each element of each binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Set {
+pub struct SetState {
     /// By the number of the binding; an empty one is not in the layout.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<BindingState>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Binding {
+pub struct BindingState {
     /// By element: zero where nothing was written, else bytes of a buffer, texels of a texel buffer, or one.
     pub elements: Vec<u32>,
 }
@@ -32,10 +32,10 @@ pub const BINDING_WORDS: u32 = 4;
 ///
 /// Word 0 is the number of sets and word `1 + set` says where the set begins. There each binding has four words. An
 /// element is *safe* if it has the most bound to it: accesses that are wrong go there.
-pub fn descriptors(sets: &[Set]) -> Vec<u32> {
-    let count = |it: &Binding| it.elements.len() as u32;
+pub fn build_descriptor_table(sets: &[SetState]) -> Vec<u32> {
+    let count = |it: &BindingState| it.elements.len() as u32;
     let counts: Vec<Vec<u32>> = sets.iter().map(|it| it.bindings.iter().map(count).collect()).collect();
-    let mut words = empty_descriptors(&counts);
+    let mut words = empty_descriptor_table(&counts);
     for (set, it) in (0..).zip(sets) {
         for (binding, it) in (0..).zip(&it.bindings) {
             fill_binding(&mut words, (set, binding), it.elements.iter().copied());
@@ -45,7 +45,7 @@ pub fn descriptors(sets: &[Set]) -> Vec<u32> {
 }
 
 /// A table of descriptors of which none is written: by set and binding, how many there are.
-pub fn empty_descriptors(counts: &[Vec<u32>]) -> Vec<u32> {
+pub fn empty_descriptor_table(counts: &[Vec<u32>]) -> Vec<u32> {
     let mut words = vec![counts.len() as u32];
     let mut next = 1 + counts.len() as u32;
     for bindings in counts {
@@ -78,7 +78,7 @@ pub fn fill_binding(table: &mut [u32], (set, binding): (u32, u32), states: impl 
 }
 
 /// Says what is bound to one element of a binding; nothing, where there is no such element. Which one is safe stays.
-pub fn set_state(table: &mut [u32], (set, binding): (u32, u32), element: u32, state: u32) -> Option<()> {
+pub fn set_element_state(table: &mut [u32], (set, binding): (u32, u32), element: u32, state: u32) -> Option<()> {
     let head = (*table.get(1 + set as usize)? + binding * BINDING_WORDS) as usize;
     let place = (*table.get(head + 1)? + element) as usize;
     *table.get_mut(place)? = state;
@@ -89,7 +89,7 @@ pub fn set_state(table: &mut [u32], (set, binding): (u32, u32), element: u32, st
 }
 
 /// Makes a table of descriptors one by which all that is bound is large enough; how many there are stays.
-pub fn permit(table: &mut [u32]) {
+pub fn make_permissive(table: &mut [u32]) {
     let Some(first_head) = table.first().map(|sets| 1 + *sets as usize) else { return };
     // Behind the heads of all bindings are the states; the first head says where.
     let Some(first_state) = table.get(first_head + 1).map(|it| *it as usize) else { return };
@@ -103,10 +103,10 @@ pub fn permit(table: &mut [u32]) {
 
 /// The published layouts, for tools that read those.
 pub mod reference {
-    use super::{AddressRange, Set};
+    use super::{AddressRange, SetState};
 
     /// The input buffer of descriptor indexing: sizes, then what was written.
-    pub fn descriptors(sets: &[Set]) -> Vec<u32> {
+    pub fn descriptors(sets: &[SetState]) -> Vec<u32> {
         let bindings: u32 = sets.iter().map(|it| it.bindings.len() as u32).sum();
         let sets_to_bindings = 1 + sets.len() as u32 + bindings;
         let mut words = vec![sets_to_bindings];
@@ -125,7 +125,7 @@ pub mod reference {
     }
 
     /// Where the bindings of each set begin.
-    fn starts(sets: &[Set], from: u32) -> impl Iterator<Item = u32> {
+    fn starts(sets: &[SetState], from: u32) -> impl Iterator<Item = u32> {
         sets.iter().scan(from, |next, set| {
             let start = *next;
             *next += set.bindings.len() as u32;
@@ -172,37 +172,37 @@ pub mod reference {
 mod tests {
     use super::*;
 
-    fn binding(elements: &[u32]) -> Binding {
-        Binding { elements: elements.to_vec() }
+    fn binding(elements: &[u32]) -> BindingState {
+        BindingState { elements: elements.to_vec() }
     }
 
     /// The two sets of the worked example.
-    fn example() -> Vec<Set> {
+    fn example() -> Vec<SetState> {
         let none = binding(&[]);
         let first = vec![binding(&[1, 1, 1]), binding(&[1]), none.clone(), binding(&[1, 1])];
         let second = vec![none.clone(), none, binding(&[0, 1, 1, 1]), binding(&[1; 5])];
-        vec![Set { bindings: first }, Set { bindings: second }]
+        vec![SetState { bindings: first }, SetState { bindings: second }]
     }
 
     #[test]
     fn by_a_table_that_permits_all_is_bound() {
-        let mut table = descriptors(&example());
-        permit(&mut table);
-        let all = |it: &Binding| binding(&vec![u32::MAX; it.elements.len()]);
-        let sets: Vec<Set> =
-            example().iter().map(|it| Set { bindings: it.bindings.iter().map(all).collect() }).collect();
-        let expected = descriptors(&sets);
+        let mut table = build_descriptor_table(&example());
+        make_permissive(&mut table);
+        let all = |it: &BindingState| binding(&vec![u32::MAX; it.elements.len()]);
+        let sets: Vec<SetState> =
+            example().iter().map(|it| SetState { bindings: it.bindings.iter().map(all).collect() }).collect();
+        let expected = build_descriptor_table(&sets);
         let heads = 1 + sets.len()..expected.iter().rposition(|it| *it != u32::MAX).expect("there are heads");
         // A binding without elements has a state too, and which element is safe stays.
         for (at, word) in expected.iter().enumerate().filter(|it| *it.1 == u32::MAX || !heads.contains(&it.0)) {
             assert!(table[at] == *word || table[at] == u32::MAX, "word {at}");
         }
         assert_eq!(table.len(), expected.len());
-        permit(&mut []);
-        permit(&mut [0]);
-        let mut empty = descriptors(&[Set::default()]);
-        permit(&mut empty);
-        assert_eq!(empty, descriptors(&[Set::default()]));
+        make_permissive(&mut []);
+        make_permissive(&mut [0]);
+        let mut empty = build_descriptor_table(&[SetState::default()]);
+        make_permissive(&mut empty);
+        assert_eq!(empty, build_descriptor_table(&[SetState::default()]));
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn our_table_of_descriptors_says_the_same() {
-        let words = descriptors(&example());
+        let words = build_descriptor_table(&example());
         for (set, bindings) in example().iter().enumerate() {
             for (number, binding) in bindings.bindings.iter().enumerate() {
                 let entry = words[1 + set] as usize + number * BINDING_WORDS as usize;
@@ -241,8 +241,8 @@ mod tests {
                 assert_eq!(safe, binding.elements.iter().max());
             }
         }
-        let partly = Set { bindings: vec![binding(&[0, 64, 256, 256])] };
-        assert_eq!(descriptors(&[partly]), [1, 2, 4, 6, 2, 0, 0, 64, 256, 256]);
+        let partly = SetState { bindings: vec![binding(&[0, 64, 256, 256])] };
+        assert_eq!(build_descriptor_table(&[partly]), [1, 2, 4, 6, 2, 0, 0, 64, 256, 256]);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
     fn our_table_of_addresses_has_no_overlaps() {
         let range = |address, bytes| AddressRange { address, bytes };
         let all = [range(0x1_0000_2000, 16), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8), range(5, 0)];
-        let words = addresses(&all, 0xabc);
+        let words = build_address_table(&all, 0xabc);
         assert_eq!(words[..3], [0xabc, 0, 3]);
         let expected = [0x1000, 0, 0x17f, 0x1180, 0, 7, 0x2000, 1, 15];
         let record = |it: &[u32]| [it[4].wrapping_neg(), it[5], it[6]];

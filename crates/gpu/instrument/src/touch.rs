@@ -30,7 +30,7 @@ pub(crate) const BITS_WORDS: u32 = (BITS / 32) as u32;
 pub(crate) const BLOCK_SHIFT: u32 = 10;
 pub(crate) const BLOCK_WORDS: u64 = 1 << BLOCK_SHIFT;
 /// Which word of a block decides: its number times this one, the highest bits.
-pub(crate) const SPREAD: u32 = 0x9e37_79b1;
+pub(crate) const PROBE_FACTOR: u32 = 0x9e37_79b1;
 /// The bits of a block's number: words are counted in 32 bits.
 const BLOCKS_MASK: u32 = u32::MAX >> BLOCK_SHIFT;
 /// In larger spans it is not looked at single words.
@@ -38,33 +38,33 @@ const WORDS_MAX: u64 = 1 << 20;
 
 /// What a module keeps of what it touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touches {
+pub struct ModuleTouches {
     pub sites: Vec<TouchSite>,
     /// The words that they take.
     pub words: u32,
     /// Bindings that are accessed in other ways, too.
-    pub blind: Vec<(u32, u32)>,
+    pub untracked_bindings: Vec<(u32, u32)>,
     /// Whether there are accesses of which not even the binding is known.
-    pub is_blind: bool,
+    pub has_untracked_access: bool,
     /// Whether there are accesses at device addresses that are not kept.
-    pub is_blind_to_addresses: bool,
+    pub has_untracked_addresses: bool,
 }
 
-impl Touches {
+impl ModuleTouches {
     /// Whether all accesses to a binding are followed.
-    pub fn covers(&self, set: u32, binding: u32) -> bool {
+    pub fn tracks_binding(&self, set: u32, binding: u32) -> bool {
         let is_it = |it: &TouchSite| (it.set, it.binding) == (set, binding);
-        !self.is_blind_to(set, binding) && self.sites.iter().any(is_it)
+        !self.is_untracked(set, binding) && self.sites.iter().any(is_it)
     }
 
     /// Whether there may be accesses to a binding that are not followed.
-    pub fn is_blind_to(&self, set: u32, binding: u32) -> bool {
-        self.is_blind || self.blind.contains(&(set, binding))
+    pub fn is_untracked(&self, set: u32, binding: u32) -> bool {
+        self.has_untracked_access || self.untracked_bindings.contains(&(set, binding))
     }
 
     /// Whether all accesses at device addresses are followed.
-    pub fn covers_addresses(&self) -> bool {
-        !self.is_blind && !self.is_blind_to_addresses
+    pub fn tracks_addresses(&self) -> bool {
+        !self.has_untracked_access && !self.has_untracked_addresses
     }
 }
 
@@ -80,12 +80,12 @@ pub struct TouchSite {
     pub writes: bool,
     pub is_atomic: bool,
     /// Where its words begin; none where it has no code.
-    pub place: Option<u32>,
+    pub word_offset: Option<u32>,
     pub kind: TouchKind,
     /// Bytes of accesses that every invocation makes: where they begin, and how many.
-    pub fixed: Vec<(u32, u32)>,
+    pub fixed_ranges: Vec<(u32, u32)>,
     /// Whether every invocation uses the descriptor.
-    pub is_always: bool,
+    pub is_unconditional: bool,
 }
 
 /// How much is kept of a site.
@@ -119,20 +119,20 @@ pub struct Touched {
     /// In their order; nothing where the descriptor was not used.
     pub elements: Vec<u32>,
     /// Not all elements could be kept.
-    pub is_lost: bool,
+    pub is_incomplete: bool,
     /// Whether an invocation kept something. Else the rest was touched only if there was an invocation at all.
-    pub is_seen: bool,
+    pub is_recorded: bool,
     /// All that may have been touched of any of them, in order. For what is no buffer, nothing.
     pub may: Vec<Range<u64>>,
     /// What surely was, if there is one element only.
     pub must: Vec<Range<u64>>,
 }
 
-impl Touches {
+impl ModuleTouches {
     /// Whether all sites have their words.
     pub(crate) fn is_sound(&self) -> bool {
         let is_inside =
-            |it: &TouchSite| it.place.is_none_or(|at| u64::from(at) + u64::from(it.words()) <= u64::from(self.words));
+            |it: &TouchSite| it.word_offset.is_none_or(|at| u64::from(at) + u64::from(it.words()) <= u64::from(self.words));
         self.sites.iter().all(is_inside)
     }
 }
@@ -150,7 +150,7 @@ impl TouchSite {
     }
 
     fn own<'a>(&self, area: &'a [u32]) -> &'a [u32] {
-        self.place.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[])
+        self.word_offset.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[])
     }
 
     /// What a stage's words say of it. Of addresses it says nothing.
@@ -158,7 +158,7 @@ impl TouchSite {
         let words = self.own(area);
         let mut touched = Touched::default();
         let is_touched = words.get(2).is_some_and(|it| *it != 0);
-        touched.is_seen = is_touched;
+        touched.is_recorded = is_touched;
         self.read_elements(words, is_touched, &mut touched);
         let is_exact = match self.kind {
             TouchKind::Descriptor | TouchKind::Addresses { .. } => return touched,
@@ -176,7 +176,7 @@ impl TouchSite {
                 bits.add(span, &mut touched);
             }
         }
-        let fixed = || self.fixed.iter().map(|it| u64::from(it.0)..u64::from(it.0) + u64::from(it.1));
+        let fixed = || self.fixed_ranges.iter().map(|it| u64::from(it.0)..u64::from(it.0) + u64::from(it.1));
         touched.may = joined(touched.may.drain(..).chain(fixed()).collect());
         touched.must = joined(touched.must.drain(..).chain(fixed()).collect());
         touched
@@ -187,8 +187,8 @@ impl TouchSite {
     pub fn read_addresses(&self, area: &[u32], ranges: impl FnOnce() -> Option<Vec<Range<u64>>>) -> Touched {
         let (words, mut touched) = (self.own(area), Touched::default());
         let TouchKind::Addresses { is_exact } = self.kind else { return touched };
-        touched.is_seen = words.get(2).is_some_and(|it| *it != 0);
-        if !touched.is_seen {
+        touched.is_recorded = words.get(2).is_some_and(|it| *it != 0);
+        if !touched.is_recorded {
             return touched;
         }
         let is_near = !words[3] == words[4].wrapping_sub(1);
@@ -204,7 +204,7 @@ impl TouchSite {
                     let parts = parts.map(|it| it.start.max(whole.start)..it.end.min(whole.end));
                     parts.filter(|it| it.start < it.end).for_each(|it| bits.add(it, &mut touched));
                 }
-                None => touched.is_lost = true,
+                None => touched.is_incomplete = true,
             },
         }
         touched.may = joined(std::mem::take(&mut touched.may));
@@ -214,13 +214,13 @@ impl TouchSite {
 
     fn read_elements(&self, words: &[u32], is_touched: bool, touched: &mut Touched) {
         match self.element {
-            Some(element) if is_touched || self.is_always || !self.fixed.is_empty() => touched.elements.push(element),
+            Some(element) if is_touched || self.is_unconditional || !self.fixed_ranges.is_empty() => touched.elements.push(element),
             Some(_) => {}
             None if is_touched => {
                 let bits = &words[words.len() - BITS_WORDS as usize..];
                 let all = (0..BITS as u32).filter(|it| bits[*it as usize / 32] & 1 << (it % 32) != 0);
                 touched.elements.extend(all);
-                touched.is_lost = u64::from(words[4]) > BITS || touched.elements.is_empty();
+                touched.is_incomplete = u64::from(words[4]) > BITS || touched.elements.is_empty();
             }
             None => {}
         }
@@ -239,7 +239,7 @@ struct Bits<'a> {
     span: Option<Range<u64>>,
     is_exact: bool,
     /// Blocks that share their bits for words with no other one, by their numbers modulo those that there are bits for.
-    are_alone: [bool; BLOCKS_OF_BITS as usize],
+    is_unshared: [bool; BLOCKS_OF_BITS as usize],
 }
 
 /// Blocks that have bits of their own for words.
@@ -247,12 +247,12 @@ const BLOCKS_OF_BITS: u64 = BITS / BLOCK_WORDS;
 
 impl<'a> Bits<'a> {
     fn new(bits: &'a [u32], span: Option<Range<u64>>, is_exact: bool) -> Bits<'a> {
-        let mut made = Bits { bits, span, is_exact, are_alone: [false; BLOCKS_OF_BITS as usize] };
+        let mut made = Bits { bits, span, is_exact, is_unshared: [false; BLOCKS_OF_BITS as usize] };
         if let Some(blocks) = made.span.as_ref().map(blocks_of).filter(|it| it.end - it.start <= BITS) {
             let mut counts = [0; BLOCKS_OF_BITS as usize];
             let touched = blocks.filter(|it| made.is_set(1, *it));
             touched.for_each(|it| counts[(it % BLOCKS_OF_BITS) as usize] += 1);
-            made.are_alone = counts.map(|it| it == 1);
+            made.is_unshared = counts.map(|it| it == 1);
         }
         made
     }
@@ -279,23 +279,23 @@ impl<'a> Bits<'a> {
                     false => touched.may.push(bytes(own)),
                 }
             }
-            self.add_sure(&part, touched);
+            self.add_must(&part, touched);
         }
         touched.may = joined(std::mem::take(&mut touched.may));
         touched.must = joined(std::mem::take(&mut touched.must));
     }
 
     /// What surely was touched of some words that are among many.
-    fn add_sure(&self, part: &Range<u64>, touched: &mut Touched) {
+    fn add_must(&self, part: &Range<u64>, touched: &mut Touched) {
         let Some(span) = self.span.as_ref().filter(|_| self.is_exact) else { return };
         let mut sure = vec![span.start, span.end - 1];
         let has_own_bits = blocks_of(span).count() as u64 <= BITS;
         for block in blocks_of(part).filter(|it| has_own_bits && self.is_set(1, *it)) {
             let words = block * BLOCK_WORDS..(block + 1) * BLOCK_WORDS;
-            if self.are_alone[(block % BLOCKS_OF_BITS) as usize] {
+            if self.is_unshared[(block % BLOCKS_OF_BITS) as usize] {
                 sure.extend(words.filter(|it| self.is_set(0, *it)));
             } else if self.is_set(2, block) {
-                sure.push(words.start + u64::from(decisive(block as u32)));
+                sure.push(words.start + u64::from(probe_word(block as u32)));
             }
         }
         touched.must.extend(sure.iter().filter(|it| part.contains(it)).map(|it| it * 4..it * 4 + 4));
@@ -307,8 +307,8 @@ fn blocks_of(words: &Range<u64>) -> Range<u64> {
 }
 
 /// The word of a block that decides. Shaders know the lower bits of its number.
-fn decisive(block: u32) -> u32 {
-    (block & BLOCKS_MASK).wrapping_mul(SPREAD) >> (32 - BLOCK_SHIFT)
+fn probe_word(block: u32) -> u32 {
+    (block & BLOCKS_MASK).wrapping_mul(PROBE_FACTOR) >> (32 - BLOCK_SHIFT)
 }
 
 /// In order, what touches as one.
@@ -332,7 +332,7 @@ mod tests {
     fn site(kind: TouchKind, element: Option<u32>) -> TouchSite {
         let (place, fixed) = (Some(0), Vec::new());
         let (set, binding, reads, writes) = (0, 0, false, true);
-        TouchSite { set, binding, element, reads, writes, is_atomic: false, place, kind, fixed, is_always: false }
+        TouchSite { set, binding, element, reads, writes, is_atomic: false, word_offset: place, kind, fixed_ranges: fixed, is_unconditional: false }
     }
 
     /// What a shader keeps of words that it touches.
@@ -348,7 +348,7 @@ mod tests {
             };
             set(0, word);
             set(1, block);
-            if word % BLOCK_WORDS as u32 == decisive(block) {
+            if word % BLOCK_WORDS as u32 == probe_word(block) {
                 set(2, block);
             }
         }
@@ -364,7 +364,7 @@ mod tests {
             let touched = site.read(&kept(&site, [base, base + 1, base + 7, base + 4095]));
             let at = u64::from(base) * 4;
             assert_eq!(touched.may, [at..at + 8, at + 28..at + 32, at + 4095 * 4..at + 4096 * 4]);
-            assert!(touched.is_seen);
+            assert!(touched.is_recorded);
             assert_eq!((touched.must, touched.elements), (touched.may, vec![3]));
         }
     }
@@ -466,7 +466,7 @@ mod tests {
         let (near, far) = ((1 << 32)..(1 << 32) + 64, (9 << 32) + 4096..(9 << 32) + 8192);
         let found = site.read_addresses(&area, || Some(vec![near.clone(), far]));
         assert_eq!((found.may, found.must), (vec![near.start + 20..near.start + 28], Vec::new()));
-        assert!(site.read_addresses(&area, || None).is_lost);
+        assert!(site.read_addresses(&area, || None).is_incomplete);
         assert_eq!(site.read_addresses(&kept(&site, []), || None), Touched::default());
     }
 
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn fixed_bytes_and_elements_are_told_with_the_rest() {
         let mut fixed = site(EXACT, Some(1));
-        fixed.fixed = vec![(0, 4), (16, 16)];
+        fixed.fixed_ranges = vec![(0, 4), (16, 16)];
         let touched = fixed.read(&kept(&fixed, [1]));
         assert_eq!((touched.may, touched.must), (vec![0..8, 16..32], vec![0..8, 16..32]));
         let any = site(TouchKind::Descriptor, None);
@@ -489,12 +489,12 @@ mod tests {
         area[SITE_HEAD as usize] = 1 << 2;
         area[SITE_HEAD as usize + 1] = 1 << 8;
         assert_eq!(any.read(&area).elements, [2, 40]);
-        assert!(!any.read(&area).is_lost);
+        assert!(!any.read(&area).is_incomplete);
         area[4] = 5000;
-        assert!(any.read(&area).is_lost, "there are no bits for so many");
+        assert!(any.read(&area).is_incomplete, "there are no bits for so many");
         let mut always = site(TouchKind::Descriptor, Some(7));
-        (always.place, always.is_always) = (None, true);
+        (always.word_offset, always.is_unconditional) = (None, true);
         let touched = always.read(&[]);
-        assert_eq!((touched.elements, touched.is_seen), (vec![7], false), "if there was an invocation");
+        assert_eq!((touched.elements, touched.is_recorded), (vec![7], false), "if there was an invocation");
     }
 }

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{
-    all_options, compile_hlsl, compiled, complaints, corpus, foreign, hlsl,
-    mutate::{Draft, Numbers},
+    all_options, compile_hlsl, compiled_shaders, validation_errors, corpus, wgsl_and_slang_shaders, hlsl,
+    mutate::{ModuleDraft, RandomNumbers},
     optimize,
 };
 use lavascope_instrument::{InstrumentError, instrument};
@@ -20,8 +20,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 /// What is changed: shaders of all languages, some of them optimized.
 fn sources(is_long: bool) -> Vec<(String, Vec<u32>)> {
-    let mut all = compiled();
-    all.extend(foreign());
+    let mut all = compiled_shaders();
+    all.extend(wgsl_and_slang_shaders());
     let step = if is_long { 1 } else { 17 };
     let glsl = corpus::memory().into_iter().chain(corpus::images()).chain(corpus::others()).chain(corpus::stages());
     all.extend(glsl.step_by(step).map(|it| (it.name, common::compile(&it.source, it.stage, ENVIRONMENT))));
@@ -38,14 +38,14 @@ fn changed_shaders_stay_valid_with_checks() {
     let (count, seed) = (number("LAVASCOPE_SHADERS", 300), number("LAVASCOPE_SEED", 1));
     let all = sources(count > 1000);
     let options = all_options();
-    let mut numbers = Numbers(seed);
+    let mut numbers = RandomNumbers(seed);
     let (mut valid, mut changed, mut kinds) = (0, 0, [0; 12]);
     for round in 0..count {
         let (name, words) = &all[numbers.below(all.len())];
-        let mut draft = Draft::new(words);
+        let mut draft = ModuleDraft::new(words);
         let changes: Vec<usize> = (0..1 + numbers.below(10)).map(|_| draft.change(&mut numbers)).collect();
         let words = draft.words();
-        if complaints(&words, ENVIRONMENT).is_some() {
+        if validation_errors(&words, ENVIRONMENT).is_some() {
             continue;
         }
         valid += 1;
@@ -58,7 +58,7 @@ fn changed_shaders_stay_valid_with_checks() {
             Err(error) => panic!("{name}: {error}"),
         };
         changed += u64::from(!made.is_unchanged());
-        if let Some(complaint) = complaints(&made.words, ENVIRONMENT) {
+        if let Some(complaint) = validation_errors(&made.words, ENVIRONMENT) {
             let path = std::env::temp_dir().join(format!("lavascope-changed-{seed}-{round}.spv"));
             let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
             std::fs::write(&path, bytes).expect("a file that is written");

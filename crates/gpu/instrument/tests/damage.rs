@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{all_options, compiled, mutate::Numbers};
-use lavascope_instrument::{Instrumented, instrument};
+use common::{all_options, compiled_shaders, mutate::RandomNumbers};
+use lavascope_instrument::{InstrumentedModule, instrument};
 use lavascope_spirv::Module;
 
 /// Changes a few words, most often into others of the module.
-fn damage(words: &mut [u32], numbers: &mut Numbers) {
+fn damage(words: &mut [u32], numbers: &mut RandomNumbers) {
     for _ in 0..1 + numbers.below(4) {
         let at = 5 + numbers.below(words.len() - 5);
         words[at] = match numbers.below(6) {
@@ -23,9 +23,9 @@ fn damage(words: &mut [u32], numbers: &mut Numbers) {
 
 #[test]
 fn damaged_modules_are_instrumented_or_refused() {
-    let all = compiled();
+    let all = compiled_shaders();
     let options = all_options();
-    let mut numbers = Numbers(4);
+    let mut numbers = RandomNumbers(4);
     let (mut parsed, mut made) = (0, 0);
     for round in 0..44_000 {
         let mut words = all[round % all.len()].1.clone();
@@ -41,13 +41,13 @@ fn damaged_modules_are_instrumented_or_refused() {
 /// What is kept comes back, and what was damaged is none or sound.
 #[test]
 fn what_is_kept_comes_back_and_damage_does_no_harm() {
-    let (options, mut numbers) = (all_options(), Numbers(5));
+    let (options, mut numbers) = (all_options(), RandomNumbers(5));
     let mut sound = 0;
-    for (name, words) in compiled().into_iter().step_by(7) {
-        let module = Module::parse(&words).expect("a module");
+    for (name, shader_words) in compiled_shaders().into_iter().step_by(7) {
+        let module = Module::parse(&shader_words).expect("a module");
         let Ok(made) = instrument(&module, &options[numbers.below(options.len())]) else { continue };
         let kept = made.to_words();
-        assert_eq!(Instrumented::from_words(&kept).as_ref(), Some(&made), "{name}");
+        assert_eq!(InstrumentedModule::from_words(&kept).as_ref(), Some(&made), "{name}");
         for _ in 0..40 {
             let mut bad = kept.clone();
             let at = numbers.below(bad.len());
@@ -56,7 +56,7 @@ fn what_is_kept_comes_back_and_damage_does_no_harm() {
                 1 => bad.truncate(at),
                 _ => bad[at] = numbers.next(),
             }
-            if let Some(it) = Instrumented::from_words(&bad) {
+            if let Some(it) = InstrumentedModule::from_words(&bad) {
                 assert_eq!(it.cells().len(), it.cell_words() as usize, "{name}");
                 sound += 1;
             }

@@ -4,26 +4,26 @@ mod common;
 
 use ash::vk;
 use common::{
-    compile, complaints, instrumented,
-    vulkan::{Bound, Dispatch, Gpu, Outcome},
+    compile, validation_errors, instrumented,
+    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
 };
-use lavascope_instrument::{Checks, Guard, Instrumented, Options, RecordError, Root, Stage};
+use lavascope_instrument::{Checks, Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
 use lavascope_spirv::Module;
 
-const ROOTS: [Root; 3] = [Root::Descriptor { set: 7 }, Root::PushConstant { offset: 120 }, Root::Specialization];
+const ROOTS: [RootLocation; 3] = [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
 
 /// All ways to instrument a shader that a test does not care about.
-fn ways() -> Vec<Options> {
-    let touches = |root| matches!(root, Root::PushConstant { .. });
-    let with = |root, guard| Options { guard, touches: touches(root), ..Options::new(root) };
+fn option_variants() -> Vec<InstrumentOptions> {
+    let touches = |root| matches!(root, RootLocation::PushConstant { .. });
+    let with = |root, guard| InstrumentOptions { guard, touches: touches(root), ..InstrumentOptions::new(root) };
     ROOTS.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
 }
 
 const CELL: usize = lavascope_instrument::CELL_WORDS as usize;
 
 struct Checked {
-    made: Instrumented,
-    outcome: Outcome,
+    made: InstrumentedModule,
+    outcome: DispatchOutcome,
     words: Vec<u32>,
 }
 
@@ -31,36 +31,36 @@ impl Checked {
     /// The text of the line that a record speaks of.
     fn line(&self, record: usize) -> String {
         let module = Module::parse(&self.words).expect("a module");
-        let at = lavascope_spirv::At(self.outcome.records[record].instruction);
+        let at = lavascope_spirv::InstructionIndex(self.outcome.records[record].instruction);
         module.source(at).and_then(|it| it.text).unwrap_or_default().trim().to_owned()
     }
 
     /// How often the fault of a record happened, and the smallest and largest index of it.
     fn cell(&self, record: usize) -> (u32, u32, u32) {
         let site = self.made.site_of(&self.outcome.records[record]).expect("a site");
-        let at = site.verdict.number().expect("a number") as usize * CELL;
+        let at = site.decision.number().expect("a number") as usize * CELL;
         let cell = &self.outcome.cells[at..at + 3];
         (cell[0], !cell[1], cell[2])
     }
 
-    fn errors(&self) -> Vec<RecordError> {
-        self.outcome.records.iter().map(|it| it.error).collect()
+    fn errors(&self) -> Vec<RecordedFault> {
+        self.outcome.records.iter().map(|it| it.fault).collect()
     }
 
     /// The lines of all sites that were seen.
     fn seen(&self) -> Vec<String> {
         let module = Module::parse(&self.words).expect("a module");
-        let masks = &self.outcome.cells[self.made.numbers as usize * CELL..];
+        let masks = &self.outcome.cells[self.made.numbered_sites as usize * CELL..];
         let is_seen = |it: &u32| masks[*it as usize / 32] >> (it % 32) & 1 == 1;
         let line =
             |it| module.source(self.made.site(it).expect("a site").at).and_then(|it| it.text).unwrap_or_default();
-        (0..self.made.numbers).filter(is_seen).map(|it| line(it).trim().to_owned()).collect()
+        (0..self.made.numbered_sites).filter(is_seen).map(|it| line(it).trim().to_owned()).collect()
     }
 }
 
-fn run(gpu: &Gpu, words: &[u32], options: &Options, dispatch: &Dispatch) -> Checked {
+fn run(gpu: &Gpu, words: &[u32], options: &InstrumentOptions, dispatch: &Dispatch) -> Checked {
     let made = instrumented(words, options);
-    assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+    assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     let outcome = gpu.run_checked(&made, options.root, dispatch);
     Checked { made, outcome, words: words.to_vec() }
 }
@@ -84,23 +84,23 @@ fn a_shader_in_bounds_computes_the_same_and_says_nothing() {
     let gpu = Gpu::new();
     let words = kernel(COPY);
     let dispatch = Dispatch {
-        bound: vec![Bound::storage(0, (0..128).collect()), Bound::storage(1, vec![0; 128])],
+        bound: vec![BoundBinding::storage(0, (0..128).collect()), BoundBinding::storage(1, vec![0; 128])],
         groups: 2,
         ..Dispatch::default()
     };
     let bare = gpu.run(&words, &dispatch);
-    for options in ways() {
+    for options in option_variants() {
         let checked = run(&gpu, &words, &options, &dispatch);
         assert_eq!(checked.outcome.buffers, bare, "{options:?}");
         assert_eq!(checked.outcome.records, [], "{options:?}");
-        assert!(checked.made.numbers >= 2 && checked.outcome.cells == checked.made.cells());
+        assert!(checked.made.numbered_sites >= 2 && checked.outcome.cells == checked.made.cells());
     }
 }
 
 /// More invocations than either buffer has words.
 fn past_the_end() -> Dispatch {
     Dispatch {
-        bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
+        bound: vec![BoundBinding::storage(0, (0..100).collect()), BoundBinding::storage(1, vec![9; 120])],
         groups: 2,
         ..Dispatch::default()
     }
@@ -111,7 +111,7 @@ fn a_load_and_a_store_past_the_end_are_named_and_do_no_harm() {
     let gpu = Gpu::new();
     let words = kernel(COPY);
     let dispatch = past_the_end();
-    for options in ways() {
+    for options in option_variants() {
         let checked = run(&gpu, &words, &options, &dispatch);
         // What is selected comes from the last word.
         let last = if options.guard == Guard::Select { 99 * 2 } else { 0 };
@@ -120,14 +120,14 @@ fn a_load_and_a_store_past_the_end_are_named_and_do_no_harm() {
         // The first fault of every invocation from 100 on is the load.
         let [record] = checked.outcome.records[..] else { panic!("{options:?}: {:?}", checked.outcome.records) };
         assert_eq!(checked.line(0), "uint it = from[i];");
-        let RecordError::BufferOutOfBounds { descriptor: 0, index, range: 400 } = record.error else {
+        let RecordedFault::BufferOutOfBounds { descriptor: 0, index, range: 400 } = record.fault else {
             panic!("{record:?}")
         };
-        assert_eq!(record.stage, Stage::Compute { invocation: [index, 0, 0] });
+        assert_eq!(record.invocation, ShaderInvocation::Compute { invocation: [index, 0, 0] });
         assert_eq!((record.shader, record.count), (77, 1));
         assert_eq!(checked.cell(0), (28, 100, 127));
         assert_eq!(checked.seen(), ["uint it = from[i];", "to[i] = it * 2;"]);
-        assert_eq!(checked.made.site_of(&record).expect("a site").counted.first_byte(index), u64::from(index) * 4);
+        assert_eq!(checked.made.site_of(&record).expect("a site").index_unit.first_byte(index), u64::from(index) * 4);
     }
 }
 
@@ -136,8 +136,8 @@ fn sites_that_are_asked_for_are_recorded_where_they_happen() {
     let gpu = Gpu::new();
     let words = kernel(COPY);
     let dispatch = past_the_end();
-    for options in ways() {
-        let options = Options { immediate: (0..2).collect(), ..options };
+    for options in option_variants() {
+        let options = InstrumentOptions { immediate: (0..2).collect(), ..options };
         let checked = run(&gpu, &words, &options, &dispatch);
         assert_eq!(checked.outcome.records.len(), 2, "{options:?}");
         let mut cells = [checked.cell(0), checked.cell(1)];
@@ -156,11 +156,11 @@ fn an_offset_that_wraps_around_is_out_of_bounds() {
              if (i == 5) to[0x40000000u + i] = 1;
          }",
     );
-    let dispatch = Dispatch { bound: vec![Bound::storage(0, vec![7; 64])], groups: 1, ..Dispatch::default() };
-    for options in ways() {
+    let dispatch = Dispatch { bound: vec![BoundBinding::storage(0, vec![7; 64])], groups: 1, ..Dispatch::default() };
+    for options in option_variants() {
         let checked = run(&gpu, &words, &options, &dispatch);
         assert_eq!(checked.outcome.buffers[0], [7; 64]);
-        let expected = RecordError::BufferOutOfBounds { descriptor: 0, index: 0x4000_0005, range: 256 };
+        let expected = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 0x4000_0005, range: 256 };
         assert_eq!(checked.errors(), [expected]);
     }
 }
@@ -178,13 +178,13 @@ fn an_index_equal_to_the_length_of_an_array_of_descriptors_is_named() {
     );
     for (which, error) in [
         (3, None),
-        (6, Some(RecordError::IndexOutOfBounds { index: 6, length: 6 })),
-        (u32::MAX, Some(RecordError::IndexOutOfBounds { index: u32::MAX, length: 6 })),
+        (6, Some(RecordedFault::IndexOutOfBounds { index: 6, length: 6 })),
+        (u32::MAX, Some(RecordedFault::IndexOutOfBounds { index: u32::MAX, length: 6 })),
     ] {
         let elements = vec![Some((vec![0; 16], 64)); 6];
-        let bound = vec![Bound { binding: 0, kind: vk::DescriptorType::STORAGE_BUFFER, elements }];
+        let bound = vec![BoundBinding { binding: 0, kind: vk::DescriptorType::STORAGE_BUFFER, elements }];
         let dispatch = Dispatch { bound, push: vec![which], groups: 1, ..Dispatch::default() };
-        for options in ways() {
+        for options in option_variants() {
             let checked = run(&gpu, &words, &options, &dispatch);
             assert_eq!(checked.errors(), Vec::from_iter(error), "{options:?}");
             let sum: u32 = checked.outcome.buffers.iter().flatten().sum();
@@ -210,7 +210,7 @@ fn addresses_past_a_buffer_go_to_scratch_memory() {
     let addressed = vec![(0..64).collect::<Vec<u32>>(), vec![0; 64]];
     for shift in [0, 10, 0x8000_0000] {
         let dispatch = Dispatch { addressed: addressed.clone(), push: vec![shift], groups: 1, ..Dispatch::default() };
-        for options in ways() {
+        for options in option_variants() {
             let checked = run(&gpu, &words, &options, &dispatch);
             let expected: Vec<u32> = match shift {
                 0 => (1..65).collect(),
@@ -235,13 +235,13 @@ fn records_that_do_not_fit_are_not_written() {
     let words = kernel(COPY);
     for (output_words, records) in [(4096, 2), (22, 2), (21, 1), (11, 1), (10, 0), (0, 0)] {
         let dispatch = Dispatch {
-            bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
+            bound: vec![BoundBinding::storage(0, (0..100).collect()), BoundBinding::storage(1, vec![9; 120])],
             groups: 2,
             output_words: Some(output_words),
             ..Dispatch::default()
         };
-        for options in ways() {
-            let options = Options { immediate: (0..2).collect(), ..options };
+        for options in option_variants() {
+            let options = InstrumentOptions { immediate: (0..2).collect(), ..options };
             let checked = run(&gpu, &words, &options, &dispatch);
             assert_eq!(checked.outcome.records.len(), records, "{options:?} {output_words}");
             assert_eq!(checked.outcome.wanted, 22, "what was wanted is counted all the same");
@@ -262,19 +262,19 @@ fn what_shaders_print_can_be_read() {
          }",
     );
     let module = Module::parse(&words).expect("a module");
-    let dispatch = Dispatch { bound: vec![Bound::storage(0, vec![0; 8])], groups: 1, ..Dispatch::default() };
-    for options in ways() {
-        let checked = run(&gpu, &words, &Options { prints: true, ..options }, &dispatch);
+    let dispatch = Dispatch { bound: vec![BoundBinding::storage(0, vec![0; 8])], groups: 1, ..Dispatch::default() };
+    for options in option_variants() {
+        let checked = run(&gpu, &words, &InstrumentOptions { prints: true, ..options }, &dispatch);
         let [print] = &checked.outcome.prints[..] else { panic!("{:?}", checked.outcome.prints) };
-        let format = module.made(lavascope_spirv::Id(print.format)).expect("a format").text(2).into_owned();
+        let format = module.definition(lavascope_spirv::Id(print.format)).expect("a format").text(2).into_owned();
         assert_eq!(print.text(&format), "3 of -5: 0.500000, 2.000000 and 100%");
-        assert_eq!(print.stage, Stage::Compute { invocation: [3, 0, 0] });
+        assert_eq!(print.invocation, ShaderInvocation::Compute { invocation: [3, 0, 0] });
         assert_eq!(checked.errors().len(), 1, "faults are recorded beside it");
     }
-    for options in ways() {
-        let options = Options { prints: true, checks: Checks::NONE, ..options };
+    for options in option_variants() {
+        let options = InstrumentOptions { prints: true, checks: Checks::NONE, ..options };
         let checked = run(&gpu, &words, &options, &dispatch);
         assert_eq!(checked.outcome.prints.len(), 1, "{options:?}");
-        assert!(checked.errors().is_empty() && checked.made.numbers == 0, "nothing else is added");
+        assert!(checked.errors().is_empty() && checked.made.numbered_sites == 0, "nothing else is added");
     }
 }

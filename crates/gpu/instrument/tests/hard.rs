@@ -4,44 +4,44 @@ mod common;
 
 use ash::vk;
 use common::{
-    assemble, compile, complaints, instrumented, optimize,
-    vulkan::{Bound, Dispatch, Gpu, Outcome},
+    assemble, compile, validation_errors, instrumented, optimize,
+    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
 };
-use lavascope_instrument::{Guard, Instrumented, Options, RecordError, Root, Stage};
-use lavascope_spirv::{At, Module};
+use lavascope_instrument::{Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
+use lavascope_spirv::{InstructionIndex, Module};
 use spirv::Op;
 
-const DESCRIPTOR: Root = Root::Descriptor { set: 7 };
+const DESCRIPTOR: RootLocation = RootLocation::Descriptor { set: 7 };
 
 const CELL: usize = lavascope_instrument::CELL_WORDS as usize;
 
 /// Selecting and branching, as it was compiled and optimized.
-fn ways(words: &[u32]) -> Vec<(Vec<u32>, Options)> {
+fn option_variants(words: &[u32]) -> Vec<(Vec<u32>, InstrumentOptions)> {
     let optimized = optimize(words, "vulkan1.3");
     let mut all = Vec::new();
     for words in [words.to_vec(), optimized] {
         for guard in [Guard::Select, Guard::Branch] {
-            all.push((words.clone(), Options { guard, ..Options::new(DESCRIPTOR) }));
+            all.push((words.clone(), InstrumentOptions { guard, ..InstrumentOptions::new(DESCRIPTOR) }));
         }
     }
     all
 }
 
-fn run(gpu: &Gpu, words: &[u32], options: &Options, dispatch: &Dispatch) -> (Instrumented, Outcome) {
+fn run(gpu: &Gpu, words: &[u32], options: &InstrumentOptions, dispatch: &Dispatch) -> (InstrumentedModule, DispatchOutcome) {
     let made = instrumented(words, options);
-    assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+    assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     let outcome = gpu.run_checked(&made, options.root, dispatch);
     (made, outcome)
 }
 
 /// The texts of the lines of all sites that were seen, each once.
-fn seen(words: &[u32], made: &Instrumented, outcome: &Outcome) -> Vec<String> {
+fn seen(words: &[u32], made: &InstrumentedModule, outcome: &DispatchOutcome) -> Vec<String> {
     let module = Module::parse(words).expect("a module");
-    let masks = &outcome.cells[made.numbers as usize * CELL..];
+    let masks = &outcome.cells[made.numbered_sites as usize * CELL..];
     let is_seen = |it: &u32| masks[*it as usize / 32] >> (it % 32) & 1 == 1;
     let at = |it| made.site(it).expect("a site").at;
-    let line = |it: At| module.source(it).and_then(|it| it.text).unwrap_or_default().trim().to_owned();
-    let mut all: Vec<String> = (0..made.numbers).filter(is_seen).map(|it| line(at(it))).collect();
+    let line = |it: InstructionIndex| module.source(it).and_then(|it| it.text).unwrap_or_default().trim().to_owned();
+    let mut all: Vec<String> = (0..made.numbered_sites).filter(is_seen).map(|it| line(at(it))).collect();
     all.dedup();
     all
 }
@@ -51,8 +51,8 @@ fn kernel(body: &str) -> Vec<u32> {
     compile(&format!("{head}{body}"), "comp", "vulkan1.3")
 }
 
-fn storage(buffers: &[Vec<u32>]) -> Vec<Bound> {
-    (0..).zip(buffers).map(|(binding, words)| Bound::storage(binding, words.clone())).collect()
+fn storage(buffers: &[Vec<u32>]) -> Vec<BoundBinding> {
+    (0..).zip(buffers).map(|(binding, words)| BoundBinding::storage(binding, words.clone())).collect()
 }
 
 #[test]
@@ -71,22 +71,22 @@ fn three_faults_of_one_invocation_are_all_seen() {
          }",
     );
     let pair =
-        Bound { binding: 1, kind: vk::DescriptorType::STORAGE_BUFFER, elements: vec![Some((vec![0; 4], 16)); 2] };
-    let block = Bound { binding: 2, kind: vk::DescriptorType::UNIFORM_BUFFER, elements: vec![Some((vec![0; 16], 64))] };
-    let bound = vec![Bound::storage(0, vec![0; 4]), pair, block];
+        BoundBinding { binding: 1, kind: vk::DescriptorType::STORAGE_BUFFER, elements: vec![Some((vec![0; 4], 16)); 2] };
+    let block = BoundBinding { binding: 2, kind: vk::DescriptorType::UNIFORM_BUFFER, elements: vec![Some((vec![0; 16], 64))] };
+    let bound = vec![BoundBinding::storage(0, vec![0; 4]), pair, block];
     let dispatch = Dispatch { bound, groups: 1, ..Dispatch::default() };
-    for (words, options) in ways(&words) {
+    for (words, options) in option_variants(&words) {
         let (made, outcome) = run(&gpu, &words, &options, &dispatch);
         let expected = ["uint x = a[i * 100];", "uint y = all[i + 2].b[0];", "uint z = c[i + 4].x;"];
         assert_eq!(seen(&words, &made, &outcome), expected, "{options:?}");
         assert_eq!(outcome.buffers[0], [0, 1, 0, 0]);
         // Recorded where they happen, they are three records with exact counts.
-        let options = Options { immediate: (0..made.numbers).collect(), ..options };
+        let options = InstrumentOptions { immediate: (0..made.numbered_sites).collect(), ..options };
         let (made, outcome) = run(&gpu, &words, &options, &dispatch);
         let mut counts = Vec::new();
         for record in &outcome.records {
-            let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site") as usize;
-            counts.push((record.error.code(), outcome.cells[number * CELL]));
+            let number = made.site_of(record).and_then(|it| it.decision.number()).expect("a site") as usize;
+            counts.push((record.fault.code(), outcome.cells[number * CELL]));
         }
         counts.sort_unstable();
         assert_eq!(counts, [(0, 64), (3, 63), (3, 64)], "{:?}", outcome.records);
@@ -111,15 +111,15 @@ fn faults_in_the_heads_of_loops_are_found_and_the_loops_go_on() {
         let large = Dispatch { bound: storage(&[vec![0; 80], vec![0; 64]]), groups: 1, ..Dispatch::default() };
         let small = Dispatch { bound: storage(&[vec![0; 64], vec![0; 64]]), groups: 1, ..Dispatch::default() };
         let bare = gpu.run(&words, &large);
-        for (words, options) in ways(&words) {
+        for (words, options) in option_variants(&words) {
             let (_, outcome) = run(&gpu, &words, &options, &large);
             assert_eq!((&outcome.buffers, &outcome.records[..]), (&bare, &[][..]), "{body} {options:?}");
             let (made, outcome) = run(&gpu, &words, &options, &small);
             assert_eq!(outcome.buffers[1], bare[1], "{body} {options:?}");
             let [record] = outcome.records[..] else { panic!("{body} {options:?}: {:?}", outcome.records) };
-            let expected = RecordError::BufferOutOfBounds { descriptor: 0, index: 64, range: 256 };
-            assert_eq!(record.error, expected);
-            let number = made.site_of(&record).and_then(|it| it.verdict.number()).expect("a site") as usize;
+            let expected = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 64, range: 256 };
+            assert_eq!(record.fault, expected);
+            let number = made.site_of(&record).and_then(|it| it.decision.number()).expect("a site") as usize;
             assert_eq!(outcome.cells[number * CELL], 64, "once for each invocation");
         }
     }
@@ -133,10 +133,10 @@ fn a_function_of_two_entry_points_tells_whose_fault_it_was() {
         let bound = storage(&[vec![0; 4]]);
         let dispatch = Dispatch { bound, groups: 1, entry: Some(entry), ..Dispatch::default() };
         for guard in [Guard::Select, Guard::Branch] {
-            for root in [DESCRIPTOR, Root::PushConstant { offset: 120 }, Root::Specialization] {
-                let (_, outcome) = run(&gpu, &words, &Options { guard, ..Options::new(root) }, &dispatch);
+            for root in [DESCRIPTOR, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization] {
+                let (_, outcome) = run(&gpu, &words, &InstrumentOptions { guard, ..InstrumentOptions::new(root) }, &dispatch);
                 let [record] = outcome.records[..] else { panic!("{:?}", outcome.records) };
-                let Stage::Compute { invocation: [x, 0, 0] } = record.stage else { panic!("{record:?}") };
+                let ShaderInvocation::Compute { invocation: [x, 0, 0] } = record.invocation else { panic!("{record:?}") };
                 assert!(x >= 4 && x < invocation * 2, "{entry:?} {record:?}");
                 let sum: u32 = outcome.cells.iter().take(1).sum();
                 assert_eq!(sum, invocation * 2 - 4, "{entry:?}");
@@ -223,17 +223,17 @@ fn a_fault_before_a_fragment_ends_early_is_not_lost() {
         let words = fragment_for(&body, environment);
         let module = Module::parse(&words).expect("a module");
         assert!(module.all().any(|it| it.is(op)), "{end} for {environment} has no {op:?}");
-        for (words, options) in ways(&words) {
+        for (words, options) in option_variants(&words) {
             let draw = Some((vk::ShaderStageFlags::FRAGMENT, vec![(vk::ShaderStageFlags::VERTEX, vertex.clone())]));
             let dispatch = Dispatch { bound: storage(&[vec![0; 64]]), groups: 1, draw, ..Dispatch::default() };
             let (made, outcome) = run(&gpu, &words, &options, &dispatch);
             let [record] = outcome.records[..] else { panic!("{end} {options:?}: {:?}", outcome.records) };
-            let Stage::Fragment { coordinates: [x, y] } = record.stage else { panic!("{record:?}") };
+            let ShaderInvocation::Fragment { coordinates: [x, y] } = record.invocation else { panic!("{record:?}") };
             assert!((4.0..8.0).contains(&x) && (0.0..8.0).contains(&y), "{record:?}");
-            let RecordError::BufferOutOfBounds { index: 64..68, range: 256, .. } = record.error else {
+            let RecordedFault::BufferOutOfBounds { index: 64..68, range: 256, .. } = record.fault else {
                 panic!("{record:?}")
             };
-            let number = made.site_of(&record).and_then(|it| it.verdict.number()).expect("a site") as usize;
+            let number = made.site_of(&record).and_then(|it| it.decision.number()).expect("a site") as usize;
             assert_eq!(outcome.cells[number * CELL], 32, "{end} {options:?}");
             assert_eq!(outcome.buffers[0][1], if end.is_empty() { 64 } else { 0 });
         }
@@ -248,11 +248,11 @@ fn a_vertex_shader_tells_vertex_and_instance() {
     let words = compile(&format!("#version 460\n{body}"), "vert", "vulkan1.3");
     let draw = Some((vk::ShaderStageFlags::VERTEX, vec![(vk::ShaderStageFlags::FRAGMENT, fragment(""))]));
     let dispatch = Dispatch { bound: storage(&[vec![0; 5]]), groups: 2, draw, ..Dispatch::default() };
-    for (words, options) in ways(&words) {
+    for (words, options) in option_variants(&words) {
         let (_, outcome) = run(&gpu, &words, &options, &dispatch);
         assert_eq!(outcome.buffers[0], [5; 5]);
         let [record] = outcome.records[..] else { panic!("{:?}", outcome.records) };
-        assert_eq!(record.stage, Stage::Vertex { vertex: 2, instance: 1 });
+        assert_eq!(record.invocation, ShaderInvocation::Vertex { vertex: 2, instance: 1 });
     }
 }
 
@@ -333,20 +333,20 @@ fn pointers_out_of_parameters_selections_and_phis_are_checked() {
     let words = assemble(POINTERS);
     let run_with = |a: usize, b: usize, guard| {
         let dispatch = Dispatch { bound: storage(&[vec![0; a], vec![0; b]]), groups: 1, ..Dispatch::default() };
-        let options = Options { guard, immediate: (0..20).collect(), ..Options::new(DESCRIPTOR) };
+        let options = InstrumentOptions { guard, immediate: (0..20).collect(), ..InstrumentOptions::new(DESCRIPTOR) };
         (gpu.run(&words, &dispatch), run(&gpu, &words, &options, &dispatch))
     };
     for guard in [Guard::Select, Guard::Branch] {
         let (bare, (made, outcome)) = run_with(8, 8, guard);
         assert_eq!((&outcome.buffers, &outcome.records[..]), (&bare, &[][..]));
-        let is_unchecked = |it: &&lavascope_instrument::Site| it.verdict.number().is_none();
+        let is_unchecked = |it: &&lavascope_instrument::CheckSite| it.decision.number().is_none();
         assert_eq!(made.sites.iter().filter(is_unchecked).count(), 0, "{:?}", made.sites);
         // Six words of one and five of the other: eight invocations go past both.
         let (_, (made, outcome)) = run_with(6, 5, guard);
         let mut counts: Vec<u32> = Vec::new();
         for record in &outcome.records {
-            let RecordError::BufferOutOfBounds { range: 0, .. } = record.error else { panic!("{record:?}") };
-            let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site") as usize;
+            let RecordedFault::BufferOutOfBounds { range: 0, .. } = record.fault else { panic!("{record:?}") };
+            let number = made.site_of(record).and_then(|it| it.decision.number()).expect("a site") as usize;
             counts.push(outcome.cells[number * CELL]);
         }
         counts.sort_unstable();

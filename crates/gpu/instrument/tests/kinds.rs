@@ -4,26 +4,26 @@ mod common;
 
 use ash::vk;
 use common::{
-    compile, complaints, instrumented,
-    vulkan::{Bound, Dispatch, Gpu, Outcome},
+    compile, validation_errors, instrumented,
+    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, Options, RecordError, Root, Stage};
+use lavascope_instrument::{CELL_WORDS, Guard, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
 
 const UNIFORM: vk::DescriptorType = vk::DescriptorType::UNIFORM_BUFFER;
 const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
 
 /// By selecting and by branching, each recorded where it happens, so that every site has its count.
-fn run(gpu: &Gpu, words: &[u32], dispatch: &Dispatch) -> Vec<(Outcome, Vec<(RecordError, u32)>)> {
+fn run(gpu: &Gpu, words: &[u32], dispatch: &Dispatch) -> Vec<(DispatchOutcome, Vec<(RecordedFault, u32)>)> {
     let mut all = Vec::new();
     for guard in [Guard::Select, Guard::Branch] {
-        let options = Options { guard, immediate: (0..100).collect(), ..Options::new(Root::Descriptor { set: 7 }) };
+        let options = InstrumentOptions { guard, immediate: (0..100).collect(), ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) };
         let made = instrumented(words, &options);
-        assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+        assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
         let outcome = gpu.run_checked(&made, options.root, dispatch);
         let mut counts = Vec::new();
         for record in &outcome.records {
-            let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site") as usize;
-            counts.push((record.error, outcome.cells[number * CELL_WORDS as usize]));
+            let number = made.site_of(record).and_then(|it| it.decision.number()).expect("a site") as usize;
+            counts.push((record.fault, outcome.cells[number * CELL_WORDS as usize]));
         }
         counts.sort_by_key(|it| it.0.code());
         all.push((outcome, counts));
@@ -36,12 +36,12 @@ fn kernel(body: &str) -> Vec<u32> {
     compile(&format!("{head}{body}"), "comp", "vulkan1.3")
 }
 
-fn dispatch(bound: Vec<Bound>, push: &[u32]) -> Dispatch {
+fn dispatch(bound: Vec<BoundBinding>, push: &[u32]) -> Dispatch {
     Dispatch { bound, push: push.to_vec(), groups: 1, ..Dispatch::default() }
 }
 
-fn buffer_error(index: u32, range: u32) -> RecordError {
-    RecordError::BufferOutOfBounds { descriptor: 0, index, range }
+fn buffer_error(index: u32, range: u32) -> RecordedFault {
+    RecordedFault::BufferOutOfBounds { descriptor: 0, index, range }
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn texels_past_the_end_are_read_from_the_first_and_not_written() {
          }",
     );
     for (i, expected, faults) in [(2, [9, 40, 7, 13], 0), (4, [9, 20, 10, 10], 4), (-1, [12, 20, 10, 10], 3)] {
-        let texels = |binding, kind, words: Vec<u32>| Bound { binding, kind, elements: vec![Some((words, 16))] };
+        let texels = |binding, kind, words: Vec<u32>| BoundBinding { binding, kind, elements: vec![Some((words, 16))] };
         let from = texels(0, vk::DescriptorType::UNIFORM_TEXEL_BUFFER, vec![11, 12, 30, 14]);
         let to = texels(1, vk::DescriptorType::STORAGE_TEXEL_BUFFER, vec![9, 10, 10, 10]);
         for (outcome, counts) in run(&gpu, &words, &dispatch(vec![from, to], &[i as u32])) {
@@ -70,7 +70,7 @@ fn texels_past_the_end_are_read_from_the_first_and_not_written() {
             }
             assert_eq!(outcome.buffers[1], wanted, "{i}");
             assert_eq!(counts.len(), faults, "{i} {counts:?}");
-            let is_texel = |it: &(RecordError, u32)| matches!(it.0, RecordError::TexelOutOfBounds { length: 4, .. });
+            let is_texel = |it: &(RecordedFault, u32)| matches!(it.0, RecordedFault::TexelOutOfBounds { length: 4, .. });
             assert!(counts.iter().all(is_texel), "{counts:?}");
         }
     }
@@ -87,7 +87,7 @@ fn atomics_past_the_end_do_not_happen() {
          }",
     );
     for (i, expected, faults) in [(1, [4, 6, 9, 3], 0), (3, [4, 1, 2, 8], 1), (9, [1, 1, 2, 3], 2)] {
-        for (outcome, counts) in run(&gpu, &words, &dispatch(vec![Bound::storage(0, vec![0, 1, 2, 3])], &[i])) {
+        for (outcome, counts) in run(&gpu, &words, &dispatch(vec![BoundBinding::storage(0, vec![0, 1, 2, 3])], &[i])) {
             assert_eq!(outcome.buffers[0], expected, "{i}");
             assert_eq!(counts.len(), faults, "{counts:?}");
         }
@@ -106,11 +106,11 @@ fn descriptors_that_were_never_written_are_named() {
     let some = |it| Some((vec![it; 4], 16));
     for (i, error, expected) in [
         (1, None, 21),
-        (2, Some(RecordError::Uninitialized { index: 2 }), 0),
-        (4, Some(RecordError::IndexOutOfBounds { index: 4, length: 4 }), 0),
+        (2, Some(RecordedFault::Uninitialized { index: 2 }), 0),
+        (4, Some(RecordedFault::IndexOutOfBounds { index: 4, length: 4 }), 0),
     ] {
         let elements = vec![None, some(21), None, some(23)];
-        let bound = vec![Bound { binding: 0, kind: STORAGE, elements }, Bound::storage(1, vec![5])];
+        let bound = vec![BoundBinding { binding: 0, kind: STORAGE, elements }, BoundBinding::storage(1, vec![5])];
         for (turn, (outcome, counts)) in run(&gpu, &words, &dispatch(bound, &[i])).into_iter().enumerate() {
             assert_eq!(counts, Vec::from_iter(error.map(|it| (it, 1))).repeat(2), "{i}");
             // Selected, it is read from the element that has the most bound to it.
@@ -135,7 +135,7 @@ fn uniform_blocks_are_checked_by_bytes() {
     let block: Vec<u32> = (0..47).map(|it| if it < 36 { it } else { (it as f32).to_bits() }).collect();
     let bound = |bytes| {
         let elements = vec![Some((block.clone(), bytes))];
-        vec![Bound { binding: 0, kind: UNIFORM, elements }, Bound::storage(1, vec![5])]
+        vec![BoundBinding { binding: 0, kind: UNIFORM, elements }, BoundBinding::storage(1, vec![5])]
     };
     for (outcome, counts) in run(&gpu, &words, &dispatch(bound(188), &[2, 1])) {
         assert_eq!((outcome.buffers[1][0], counts.len()), (13 + 13 + 45, 0));
@@ -161,15 +161,15 @@ fn buffers_with_dynamic_offsets_are_checked_as_others_are() {
     let bound = |bytes| {
         let elements = vec![Some(((0..32).collect(), 128)), Some(((0..32).collect(), bytes))];
         let kinds = [vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC, vk::DescriptorType::STORAGE_BUFFER_DYNAMIC];
-        let storage = Bound { binding: 1, kind: kinds[1], elements: vec![Some((vec![5; 4], 16))] };
-        vec![Bound { binding: 0, kind: kinds[0], elements }, storage]
+        let storage = BoundBinding { binding: 1, kind: kinds[1], elements: vec![Some((vec![5; 4], 16))] };
+        vec![BoundBinding { binding: 0, kind: kinds[0], elements }, storage]
     };
     for (outcome, counts) in run(&gpu, &words, &dispatch(bound(128), &[7, 3])) {
         assert_eq!((&outcome.buffers[2], counts), (&vec![5, 5, 5, 29], vec![]));
     }
     for (outcome, mut counts) in run(&gpu, &words, &dispatch(bound(96), &[7, 4])) {
         counts.sort_by_key(|it| format!("{it:?}"));
-        let load = RecordError::BufferOutOfBounds { descriptor: 1, index: 7, range: 96 };
+        let load = RecordedFault::BufferOutOfBounds { descriptor: 1, index: 7, range: 96 };
         assert_eq!(counts, [(buffer_error(4, 16), 1), (load, 1)]);
         assert_eq!(outcome.buffers[2], [5; 4]);
     }
@@ -188,7 +188,7 @@ fn a_matrix_by_rows_is_measured_from_its_first_row_to_its_last() {
     let values: Vec<u32> = (0..12).map(|it| (it as f32).to_bits()).collect();
     for (bytes, faults) in [(48, 0), (44, 2), (24, 2)] {
         let elements = vec![Some((values.clone(), bytes))];
-        let bound = vec![Bound { binding: 0, kind: STORAGE, elements }, Bound::storage(1, vec![0; 2])];
+        let bound = vec![BoundBinding { binding: 0, kind: STORAGE, elements }, BoundBinding::storage(1, vec![0; 2])];
         for (outcome, counts) in run(&gpu, &words, &dispatch(bound, &[1])) {
             assert_eq!(counts.len(), faults, "{bytes}: {counts:?}");
             if faults == 0 {
@@ -213,7 +213,7 @@ fn nested_arrays_with_several_indices_are_added_up() {
     // A structure has 28 bytes, the first one begins at 4; y begins at 12.
     for (indices, offset, bytes) in [([1, 1, 1], 56, 60), ([1, 1, 1], 56, 56), ([0, 5, 0x8000_0000], 56, 64)] {
         let elements = vec![Some((vec![1; 16], bytes))];
-        let bound = vec![Bound { binding: 0, kind: STORAGE, elements }];
+        let bound = vec![BoundBinding { binding: 0, kind: STORAGE, elements }];
         for (outcome, counts) in run(&gpu, &words, &dispatch(bound, &indices)) {
             if bytes == 60 {
                 assert_eq!((outcome.buffers[0][14], outcome.buffers[0][0], counts.len()), (99, 99, 0));
@@ -241,7 +241,7 @@ fn stores_and_atomics_at_addresses_go_to_scratch_memory() {
             let expected = if faults == 0 { vec![0, 0, 0, 7, 8, 7, 0, 0] } else { vec![0; 8] };
             assert_eq!(outcome.buffers[0], expected, "{i}");
             for (error, count) in counts {
-                assert!(matches!(error, RecordError::AddressOutOfBounds { .. }) && count == 1);
+                assert!(matches!(error, RecordedFault::AddressOutOfBounds { .. }) && count == 1);
             }
         }
     }
@@ -275,21 +275,21 @@ fn every_stage_of_a_draw_tells_which_invocation_it_was() {
         (
             (tc, control("if (gl_InvocationID == 2) a[4] = 1;")),
             vec![v.clone(), (te, evaluation("")), f.clone()],
-            Stage::TessellationControl { invocation: 2, primitive: 0 },
+            ShaderInvocation::TessellationControl { invocation: 2, primitive: 0 },
         ),
         (
             (te, evaluation("if (gl_TessCoord.y == 1.0) a[gl_PrimitiveID + 4] = 1;")),
             vec![v.clone(), (tc, control("")), f.clone()],
-            Stage::TessellationEvaluation { primitive: 0, coordinates: [0.0, 1.0] },
+            ShaderInvocation::TessellationEvaluation { primitive: 0, coordinates: [0.0, 1.0] },
         ),
-        ((Flags::GEOMETRY, shader("geom", geometry)), vec![v, f], Stage::Geometry { primitive: 0, invocation: 1 }),
+        ((Flags::GEOMETRY, shader("geom", geometry)), vec![v, f], ShaderInvocation::Geometry { primitive: 0, invocation: 1 }),
     ];
     for ((stage, words), others, expected) in cases {
-        let bound = vec![Bound::storage(0, vec![0; 4])];
+        let bound = vec![BoundBinding::storage(0, vec![0; 4])];
         let dispatch = Dispatch { bound, groups: 1, draw: Some((stage, others)), ..Dispatch::default() };
         for (outcome, counts) in run(&gpu, &words, &dispatch) {
             assert_eq!(counts.len(), 1, "{stage:?} {counts:?}");
-            assert_eq!(outcome.records[0].stage, expected, "{stage:?}");
+            assert_eq!(outcome.records[0].invocation, expected, "{stage:?}");
         }
     }
 }

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{
-    compile, complaints, instrumented, optimize,
-    vulkan::{Bound, Dispatch, Gpu},
+    compile, validation_errors, instrumented, optimize,
+    vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, Options, RecordError, Root, Site, Verdict};
+use lavascope_instrument::{CELL_WORDS, Guard, InstrumentOptions, RecordedFault, RootLocation, CheckSite, CheckDecision};
 
 const HEAD: &str = "#version 460
     layout(local_size_x = 8) in;
@@ -22,13 +22,13 @@ fn kernel(body: &str) -> [Vec<u32>; 2] {
 }
 
 fn dispatch(push: [u32; 2]) -> Dispatch {
-    let bound = vec![Bound::storage(0, (0..32).collect()), Bound::storage(1, vec![0; 8])];
+    let bound = vec![BoundBinding::storage(0, (0..32).collect()), BoundBinding::storage(1, vec![0; 8])];
     Dispatch { bound, push: push.to_vec(), groups: 1, ..Dispatch::default() }
 }
 
 /// Sites of the first binding that are checked once.
-fn is_hoisted(site: &Site) -> bool {
-    site.binding == Some((0, 0)) && matches!(site.verdict, Verdict::Hoisted { .. })
+fn is_hoisted(site: &CheckSite) -> bool {
+    site.binding == Some((0, 0)) && matches!(site.decision, CheckDecision::Hoisted { .. })
 }
 
 /// Loops, push constants, and the first index that is wrong: with 32 words behind the first binding.
@@ -58,18 +58,18 @@ fn accesses_by_a_counter_are_checked_before_the_loop() {
         for (turn, words) in kernel(body).iter().enumerate() {
             let bare = gpu.run(words, &dispatch(*push));
             for guard in [Guard::Select, Guard::Branch] {
-                let options = Options { guard, ..Options::new(Root::Descriptor { set: gpu.last_set }) };
+                let options = InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set }) };
                 let made = instrumented(words, &options);
-                assert_eq!(complaints(&made.words, "vulkan1.3"), None, "{body} {turn}");
+                assert_eq!(validation_errors(&made.words, "vulkan1.3"), None, "{body} {turn}");
                 assert!(made.sites.iter().any(is_hoisted), "{body} {turn}: {:?}", made.sites);
                 let outcome = gpu.run_checked(&made, options.root, &dispatch(*push));
-                let errors: Vec<RecordError> = outcome.records.iter().map(|it| it.error).collect();
-                let expected = first.map(|index| RecordError::BufferOutOfBounds { descriptor: 0, index, range: 128 });
+                let errors: Vec<RecordedFault> = outcome.records.iter().map(|it| it.fault).collect();
+                let expected = first.map(|index| RecordedFault::BufferOutOfBounds { descriptor: 0, index, range: 128 });
                 assert_eq!(errors, Vec::from_iter(expected), "{body} {push:?} {turn} {guard:?}");
                 match outcome.records.first() {
                     None => assert_eq!(outcome.buffers, bare, "{body} {turn} {guard:?}"),
                     Some(record) => {
-                        let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site");
+                        let number = made.site_of(record).and_then(|it| it.decision.number()).expect("a site");
                         assert_eq!(outcome.cells[(number * CELL_WORDS) as usize], 8, "once for each invocation");
                     }
                 }
@@ -90,7 +90,7 @@ fn loops_that_may_end_early_are_checked_inside() {
     ];
     for body in loops {
         for words in kernel(body) {
-            let options = Options::new(Root::Descriptor { set: gpu.last_set });
+            let options = InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set });
             let made = instrumented(&words, &options);
             let outcome = gpu.run_checked(&made, options.root, &dispatch([1000, 0]));
             assert_eq!(outcome.records, [], "{body}: {:?}", made.sites);
@@ -102,13 +102,13 @@ fn loops_that_may_end_early_are_checked_inside() {
 #[test]
 fn sites_that_are_asked_for_are_not_moved_and_keep_their_numbers() {
     for words in kernel("for (uint j = 0; j < p.n; j++) { sum += a[j]; a[j] = 1; } a[p.m] = 4;") {
-        let options = Options::new(Root::Descriptor { set: 7 });
+        let options = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
         let (moved, here) = (
             instrumented(&words, &options),
-            instrumented(&words, &Options { immediate: (0..20).collect(), ..options.clone() }),
+            instrumented(&words, &InstrumentOptions { immediate: (0..20).collect(), ..options.clone() }),
         );
         let numbers =
-            |sites: &[Site]| -> Vec<_> { sites.iter().map(|it| (it.at, it.check, it.verdict.number())).collect() };
+            |sites: &[CheckSite]| -> Vec<_> { sites.iter().map(|it| (it.at, it.check, it.decision.number())).collect() };
         assert_eq!(numbers(&moved.sites), numbers(&here.sites));
         assert!(moved.sites.iter().any(is_hoisted) && !here.sites.iter().any(is_hoisted));
     }

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{all_options, compile, complaints, instrumented};
-use lavascope_instrument::{Check, Guard, Options, Root, Verdict};
-use lavascope_spirv::{At, Editor, Module};
+use common::{all_options, compile, validation_errors, instrumented};
+use lavascope_instrument::{Check, Guard, InstrumentOptions, RootLocation, CheckDecision};
+use lavascope_spirv::{InstructionIndex, Editor, Module};
 use spirv::Op;
 
 /// What is indexed at set 0, binding 1, by a number that only the device knows; the stage, and the shader.
@@ -56,10 +56,10 @@ fn every_other_kind_of_descriptor_is_checked() {
     for (name, stage, source) in SHADERS {
         let words = compile(source, stage, "vulkan1.3");
         for guard in [Guard::Select, Guard::Branch] {
-            let made = instrumented(&words, &Options { guard, ..Options::new(Root::Descriptor { set: 7 }) });
-            assert_eq!(complaints(&made.words, "vulkan1.3"), None, "{name}");
+            let made = instrumented(&words, &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) });
+            assert_eq!(validation_errors(&made.words, "vulkan1.3"), None, "{name}");
             let mut sites = made.sites.iter().filter(|it| it.binding == Some((0, 1)) && it.check == Check::Descriptor);
-            assert!(sites.any(|it| matches!(it.verdict, Verdict::Checked { .. })), "{name}: {:#?}", made.sites);
+            assert!(sites.any(|it| matches!(it.decision, CheckDecision::Checked { .. })), "{name}: {:#?}", made.sites);
         }
     }
 }
@@ -77,13 +77,13 @@ fn what_is_not_known_is_copied() {
         (vec![2 << 16 | Op::Capability as u32, 99_999], vec![3 << 16 | 0x7f00, 0xabc, 0xdef]);
     let decoration = vec![4 << 16 | Op::Decorate as u32, find(Op::Variable).word(2), 0x7fff, 5];
     let mut editor = Editor::new(&module);
-    editor.insert_before(At(0), capability.clone());
+    editor.insert_before(InstructionIndex(0), capability.clone());
     editor.insert_before(find(Op::Decorate).at, decoration.clone());
     editor.insert_before(find(Op::Return).at, instruction.clone());
     let words = editor.finish();
     for options in all_options() {
         let made = instrumented(&words, &options);
-        assert_eq!(made.sites.iter().filter(|it| it.verdict.number().is_some()).count(), 2, "{options:?}");
+        assert_eq!(made.sites.iter().filter(|it| it.decision.number().is_some()).count(), 2, "{options:?}");
         for unknown in [&capability, &decoration, &instruction] {
             let found = made.words.windows(unknown.len()).filter(|it| it == unknown).count();
             assert_eq!(found, 1, "{unknown:?} with {options:?}");

@@ -4,13 +4,13 @@ mod common;
 
 use ash::vk;
 use common::{
-    compile, complaints,
+    compile, validation_errors,
     corpus::{self, Shader},
     instrumented, optimize, ready,
-    vulkan::{Dispatch, Gpu, Outcome},
+    vulkan::{Dispatch, Gpu, DispatchOutcome},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, Instrumented, Options, RecordError, Root, Stage};
-use lavascope_spirv::{At, Module, Specialization, reflect};
+use lavascope_instrument::{CELL_WORDS, Guard, InstrumentedModule, InstrumentOptions, RecordedFault, RootLocation, ShaderInvocation};
+use lavascope_spirv::{InstructionIndex, Module, Specialization, reflect};
 
 /// Every pixel of the triangle that is drawn.
 const PIXELS: u32 = 64;
@@ -30,13 +30,13 @@ const VERTEX: &str = "#version 460
 const OTHERS: &[&str] = &["image_known", "image_masked", "image_texel_fetch_one", "image_loop"];
 
 struct Planted {
-    made: Instrumented,
-    outcome: Outcome,
+    made: InstrumentedModule,
+    outcome: DispatchOutcome,
     words: Vec<u32>,
 }
 
-fn options(gpu: &Gpu, guard: Guard) -> Options {
-    Options { guard, immediate: (0..100).collect(), ..Options::new(Root::Descriptor { set: gpu.last_set }) }
+fn options(gpu: &Gpu, guard: Guard) -> InstrumentOptions {
+    InstrumentOptions { guard, immediate: (0..100).collect(), ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set }) }
 }
 
 fn drawn(module: &Module, n: u32) -> Dispatch {
@@ -48,32 +48,32 @@ fn drawn(module: &Module, n: u32) -> Dispatch {
 fn run(gpu: &Gpu, words: &[u32], guard: Guard, dispatch: &Dispatch) -> Planted {
     let options = options(gpu, guard);
     let made = instrumented(words, &options);
-    assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+    assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     let outcome = gpu.run_checked(&made, options.root, dispatch);
     Planted { made, outcome, words: words.to_vec() }
 }
 
 impl Planted {
     /// Each fault with how often it happened, the text of its line, and how many descriptors its binding has.
-    fn faults(&self) -> Vec<(RecordError, u32, String, u32)> {
+    fn faults(&self) -> Vec<(RecordedFault, u32, String, u32)> {
         let module = Module::parse(&self.words).expect("a module");
         let found = reflect(&module, 0, &Specialization::default()).expect("an entry point");
         let mut all = Vec::new();
         for record in &self.outcome.records {
-            let Stage::Fragment { .. } = record.stage else { panic!("{record:?}") };
+            let ShaderInvocation::Fragment { .. } = record.invocation else { panic!("{record:?}") };
             let site = self.made.site_of(record).expect("a site");
-            let number = site.verdict.number().expect("a number") * CELL_WORDS;
-            let line = module.source(At(record.instruction)).and_then(|it| it.text).unwrap_or_default();
+            let number = site.decision.number().expect("a number") * CELL_WORDS;
+            let line = module.source(InstructionIndex(record.instruction)).and_then(|it| it.text).unwrap_or_default();
             let descriptor = found.descriptors.iter().find(|it| Some((it.set, it.binding)) == site.binding);
             let length = descriptor.map_or(0, |it| it.count.unwrap_or(4));
-            all.push((record.error, self.outcome.cells[number as usize], line, length));
+            all.push((record.fault, self.outcome.cells[number as usize], line, length));
         }
         all
     }
 }
 
 /// Whether all is bound that the host must make sure of.
-fn is_promised(made: &Instrumented, dispatch: &Dispatch) -> bool {
+fn is_promised(made: &InstrumentedModule, dispatch: &Dispatch) -> bool {
     made.requirements.iter().all(|it| {
         let bound = dispatch.bound.iter().find(|bound| bound.binding == it.binding);
         bound.is_some_and(|bound| it.element.is_none_or(|element| bound.elements[element as usize].is_some()))
@@ -120,7 +120,7 @@ fn every_use_of_an_image_past_the_end_of_an_array_is_named() {
             let faults = run(&gpu, &words, guard, &dispatch).faults();
             assert!(!faults.is_empty(), "{} {guard:?}", shader.name);
             for (error, count, line, length) in faults {
-                let RecordError::IndexOutOfBounds { index: 9 | 10, length: told } = error else {
+                let RecordedFault::IndexOutOfBounds { index: 9 | 10, length: told } = error else {
                     panic!("{} {guard:?}: {error:?}", shader.name)
                 };
                 assert_eq!((told, count), (length, PIXELS), "{} {guard:?}", shader.name);
@@ -147,7 +147,7 @@ fn every_use_of_an_image_that_was_never_written_is_named() {
                 continue;
             }
             let planted = run(&gpu, &words, guard, &dispatch);
-            let unwritten = |it: &&(RecordError, u32, String, u32)| it.0 == RecordError::Uninitialized { index: 1 };
+            let unwritten = |it: &&(RecordedFault, u32, String, u32)| it.0 == RecordedFault::Uninitialized { index: 1 };
             let faults = planted.faults();
             let found: Vec<_> = faults.iter().filter(unwritten).collect();
             assert!(!found.is_empty(), "{} {guard:?}: {:?}", shader.name, planted.outcome.records);

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{
-    assemble, complaints, instrumented,
-    vulkan::{Bound, Dispatch, Gpu},
+    assemble, validation_errors, instrumented,
+    vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::{CELL_WORDS, Guard, Options, RecordError, Root, Verdict};
+use lavascope_instrument::{CELL_WORDS, Guard, InstrumentOptions, RecordedFault, RootLocation, CheckDecision};
 
 const HEAD: &str = r#"
     OpCapability Shader
@@ -99,23 +99,23 @@ fn words_of(body: &str) -> Vec<u32> {
 }
 
 /// Faults and how often each happened, and all memory.
-type Found = (Guard, Vec<(RecordError, u32)>, Vec<Vec<u32>>);
+type GuardedRun = (Guard, Vec<(RecordedFault, u32)>, Vec<Vec<u32>>);
 
-fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<Found> {
+fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<GuardedRun> {
     let mut all = Vec::new();
     for guard in [Guard::Select, Guard::Branch] {
         let options =
-            Options { guard, immediate: (0..20).collect(), ..Options::new(Root::Descriptor { set: gpu.last_set }) };
+            InstrumentOptions { guard, immediate: (0..20).collect(), ..InstrumentOptions::new(RootLocation::Descriptor { set: gpu.last_set }) };
         let made = instrumented(words, &options);
-        assert_eq!(complaints(&made.words, "vulkan1.3"), None);
-        let is_left = |it: &&lavascope_instrument::Site| matches!(it.verdict, Verdict::Unchecked(_));
+        assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
+        let is_left = |it: &&lavascope_instrument::CheckSite| matches!(it.decision, CheckDecision::Unchecked(_));
         assert_eq!(made.sites.iter().filter(is_left).count(), 0, "{:?}", made.sites);
         let outcome = gpu.run_checked(&made, options.root, dispatch);
         // Of one instruction, the sites come in the order of their numbers, and so do their counts.
-        let counts = (0..made.numbers).map(|it| outcome.cells[(it * CELL_WORDS) as usize]).filter(|it| *it > 0);
+        let counts = (0..made.numbered_sites).map(|it| outcome.cells[(it * CELL_WORDS) as usize]).filter(|it| *it > 0);
         let counts: Vec<u32> = counts.collect();
         assert_eq!(counts.len(), outcome.records.len());
-        let mut errors: Vec<RecordError> = outcome.records.iter().map(|it| it.error).collect();
+        let mut errors: Vec<RecordedFault> = outcome.records.iter().map(|it| it.fault).collect();
         errors.sort_by_key(|it| format!("{it:?}"));
         all.push((guard, errors.into_iter().zip(counts).collect(), outcome.buffers));
     }
@@ -123,7 +123,7 @@ fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<Found> {
 }
 
 fn storage(words: usize) -> Dispatch {
-    let bound = vec![Bound::storage(0, vec![0; words]), Bound::storage(1, vec![0; words])];
+    let bound = vec![BoundBinding::storage(0, vec![0; words]), BoundBinding::storage(1, vec![0; words])];
     Dispatch { bound, groups: 1, ..Dispatch::default() }
 }
 
@@ -137,15 +137,15 @@ fn pointers_that_are_kept_returned_and_copied_are_checked() {
 fn a_store_in_the_head_of_a_loop_that_stays_in_it_is_checked() {
     // The compiler of lavapipe refuses such a loop, with checks and without.
     let words = words_of(STAYING.1);
-    let made = instrumented(&words, &Options::new(Root::Descriptor { set: 7 }));
-    assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+    let made = instrumented(&words, &InstrumentOptions::new(RootLocation::Descriptor { set: 7 }));
+    assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     compare(&Gpu::swiftshader(), &STAYING);
 }
 
 /// With enough memory nothing changes; with less, each fault is counted.
 fn compare(gpu: &Gpu, (name, body, expected): &(&str, &str, &[u32])) {
     let words = words_of(body);
-    assert_eq!(complaints(&words, "vulkan1.3"), None, "{name} as it was");
+    assert_eq!(validation_errors(&words, "vulkan1.3"), None, "{name} as it was");
     let bare = gpu.run(&words, &storage(9));
     for (guard, faults, buffers) in run(&words, &storage(9), gpu) {
         assert_eq!((faults, buffers), (vec![], bare.clone()), "{name} {guard:?}");
@@ -153,7 +153,7 @@ fn compare(gpu: &Gpu, (name, body, expected): &(&str, &str, &[u32])) {
     for (guard, faults, _) in run(&words, &storage(5), gpu) {
         let counts: Vec<u32> = faults.iter().map(|it| it.1).collect();
         assert_eq!(counts, *expected, "{name} {guard:?} {faults:?}");
-        let is_buffer = |it: &(RecordError, u32)| matches!(it.0, RecordError::BufferOutOfBounds { .. });
+        let is_buffer = |it: &(RecordedFault, u32)| matches!(it.0, RecordedFault::BufferOutOfBounds { .. });
         assert!(faults.iter().all(is_buffer), "{name} {guard:?} {faults:?}");
     }
 }

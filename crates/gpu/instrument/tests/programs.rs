@@ -3,20 +3,20 @@
 mod common;
 
 use common::{
-    compile, compile_hlsl, complaints, corpus, foreign, hlsl, optimize, ready,
+    compile, compile_hlsl, validation_errors, corpus, wgsl_and_slang_shaders, hlsl, optimize, ready,
     vulkan::{Dispatch, Gpu},
 };
-use lavascope_instrument::{Guard, Options, Root, instrument};
+use lavascope_instrument::{Guard, InstrumentOptions, RootLocation, instrument};
 use lavascope_spirv::Module;
 
 const ENVIRONMENT: &str = "vulkan1.3";
 
 /// Ways to instrument that take turns.
-fn ways(gpu: &Gpu) -> Vec<Options> {
-    let roots = [Root::Descriptor { set: gpu.last_set }, Root::PushConstant { offset: 120 }, Root::Specialization];
-    let touches = |root| matches!(root, Root::PushConstant { .. });
-    let zeros = |root| root == Root::Specialization;
-    let with = |root, guard| Options { guard, touches: touches(root), zeros: zeros(root), ..Options::new(root) };
+fn option_variants(gpu: &Gpu) -> Vec<InstrumentOptions> {
+    let roots = [RootLocation::Descriptor { set: gpu.last_set }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
+    let touches = |root| matches!(root, RootLocation::PushConstant { .. });
+    let zeros = |root| root == RootLocation::Specialization;
+    let with = |root, guard| InstrumentOptions { guard, touches: touches(root), zero_faulty_loads: zeros(root), ..InstrumentOptions::new(root) };
     roots.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
 }
 
@@ -29,7 +29,7 @@ struct Count {
 }
 
 /// Runs a module as it is and with checks, and compares all memory.
-fn compare(gpu: &Gpu, name: &str, words: &[u32], options: &Options, count: &mut Count) {
+fn compare(gpu: &Gpu, name: &str, words: &[u32], options: &InstrumentOptions, count: &mut Count) {
     let module = Module::parse(words).expect("a module");
     if ready::missing(gpu, &module).is_some() {
         count.left_out += 1;
@@ -37,7 +37,7 @@ fn compare(gpu: &Gpu, name: &str, words: &[u32], options: &Options, count: &mut 
     }
     let dispatch = addressed(name, ready::dispatch(&module));
     let made = instrument(&module, options).expect("a module that can be instrumented");
-    assert_eq!(complaints(&made.words, ENVIRONMENT), None, "{name} with {options:?}");
+    assert_eq!(validation_errors(&made.words, ENVIRONMENT), None, "{name} with {options:?}");
     let mut bare = gpu.run(words, &dispatch);
     let mut outcome = gpu.run_checked(&made, options.root, &dispatch);
     if dispatch.is_linked {
@@ -63,10 +63,10 @@ fn addressed(name: &str, dispatch: Dispatch) -> Dispatch {
 
 /// Each module as it is and optimized, each in another way.
 fn compare_all(gpu: &Gpu, modules: impl Iterator<Item = (String, Vec<u32>)>) -> Count {
-    let ways = ways(gpu);
+    let ways = option_variants(gpu);
     let mut count = Count::default();
     for (number, (name, words)) in modules.enumerate() {
-        assert_eq!(complaints(&words, ENVIRONMENT), None, "{name} as it was");
+        assert_eq!(validation_errors(&words, ENVIRONMENT), None, "{name} as it was");
         let optimized = optimize(&words, ENVIRONMENT);
         compare(gpu, &name, &words, &ways[number % ways.len()], &mut count);
         compare(gpu, &name, &optimized, &ways[(number + 1) % ways.len()], &mut count);
@@ -99,13 +99,13 @@ fn hlsl_in_range_computes_the_same_on_lavapipe() {
 
 #[test]
 fn wgsl_and_slang_in_range_compute_the_same_on_lavapipe() {
-    let count = compare_all(&Gpu::new(), foreign().into_iter());
+    let count = compare_all(&Gpu::new(), wgsl_and_slang_shaders().into_iter());
     assert!(count.modules >= 44, "{count:?}");
 }
 
 #[test]
 fn all_languages_in_range_compute_the_same_on_swiftshader() {
     let gpu = Gpu::swiftshader();
-    let count = compare_all(&gpu, glsl().chain(hlsl()).chain(foreign()));
+    let count = compare_all(&gpu, glsl().chain(hlsl()).chain(wgsl_and_slang_shaders()));
     assert!(count.modules >= 200, "{count:?}");
 }

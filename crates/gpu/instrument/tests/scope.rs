@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assemble, instrumented};
-use lavascope_instrument::{Check, Guard, Options, Root, Verdict};
+use lavascope_instrument::{Check, Guard, InstrumentOptions, RootLocation, CheckDecision};
 use lavascope_spirv::Module;
 use spirv::Op;
 
@@ -107,17 +107,17 @@ fn every_listed_operation_is_checked_where_it_uses_a_descriptor() {
         let module = Module::parse(&words).expect("a module");
         let name = operation.split_whitespace().find_map(|it| it.strip_prefix("Op")).expect("an operation");
         for guard in [Guard::Select, Guard::Branch] {
-            let made = instrumented(&words, &Options { guard, ..Options::new(Root::Descriptor { set: 7 }) });
-            let is_checked = |it: &&lavascope_instrument::Site| {
-                it.check == Check::Descriptor && matches!(it.verdict, Verdict::Checked { .. })
+            let made = instrumented(&words, &InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) });
+            let is_checked = |it: &&lavascope_instrument::CheckSite| {
+                it.check == Check::Descriptor && matches!(it.decision, CheckDecision::Checked { .. })
             };
             let sites: Vec<_> = made.sites.iter().filter(is_checked).collect();
             let [site] = sites[..] else { panic!("{operation}: {:?}", made.sites) };
-            assert_eq!(format!("{:?}", module.at(site.at).op().expect("an operation")), name);
+            assert_eq!(format!("{:?}", module.instruction(site.at).op().expect("an operation")), name);
             assert_ne!(made.words, words);
             // It is still there, once.
             let after = Module::parse(&made.words).expect("a module");
-            let op = module.at(site.at).op();
+            let op = module.instruction(site.at).op();
             assert_eq!(after.all().filter(|it| it.op() == op).count(), 1, "{operation}");
             assert!(after.all().filter(|it| it.is(Op::Select)).count() > 1);
         }

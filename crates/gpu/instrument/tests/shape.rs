@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::{assemble, disassemble, instrumented};
-use lavascope_instrument::{Guard, Options, Root};
+use lavascope_instrument::{Guard, InstrumentOptions, RootLocation};
 
 /// A load and a store by the same index, in the head of a loop of one block.
 const LOOP: &str = r#"
@@ -54,9 +54,9 @@ const LOOP: &str = r#"
     OpFunctionEnd
 "#;
 
-fn compare(name: &str, words: &[u32], options: &Options) {
+fn compare(name: &str, words: &[u32], options: &InstrumentOptions) {
     let made = instrumented(words, options);
-    assert_eq!(common::complaints(&made.words, "vulkan1.3"), None);
+    assert_eq!(common::validation_errors(&made.words, "vulkan1.3"), None);
     let text = disassemble(&made.words);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes").join(format!("{name}.txt"));
     if std::env::var_os("LAVASCOPE_BLESS").is_some() {
@@ -70,9 +70,9 @@ fn compare(name: &str, words: &[u32], options: &Options) {
 #[test]
 fn a_loop_of_one_block_gets_a_second_one_to_continue_in() {
     let words = assemble(LOOP);
-    let set = Options::new(Root::Descriptor { set: 7 });
+    let set = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
     compare("loop_selected", &words, &set);
-    compare("loop_branched", &words, &Options { guard: Guard::Branch, ..set.clone() });
-    compare("loop_immediate", &words, &Options { immediate: [0].into(), ..set });
-    compare("loop_push_constants", &words, &Options::new(Root::PushConstant { offset: 64 }));
+    compare("loop_branched", &words, &InstrumentOptions { guard: Guard::Branch, ..set.clone() });
+    compare("loop_immediate", &words, &InstrumentOptions { immediate: [0].into(), ..set });
+    compare("loop_push_constants", &words, &InstrumentOptions::new(RootLocation::PushConstant { offset: 64 }));
 }

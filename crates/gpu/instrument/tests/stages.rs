@@ -4,8 +4,8 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{compile, complaints, corpus, instrumented};
-use lavascope_instrument::{Guard, Options, Record, RecordError, Root, Stage, decode};
+use common::{compile, validation_errors, corpus, instrumented};
+use lavascope_instrument::{Guard, InstrumentOptions, FaultRecord, RecordedFault, RootLocation, ShaderInvocation, decode};
 use lavascope_spirv::{Id, Module};
 use spirv::{BuiltIn, Decoration, ExecutionModel, Op, StorageClass};
 
@@ -44,28 +44,28 @@ const STAGES: &[(&str, Model, &[Word])] = &[
 fn stored(module: &Module) -> Vec<Word> {
     // Our functions come last, and the one that writes records has the stores.
     let writes = |it: &&lavascope_spirv::Function| {
-        module.instructions(it.all.clone()).filter(|it| it.is(Op::Store)).count() >= 11
+        module.instructions(it.instructions.clone()).filter(|it| it.is(Op::Store)).count() >= 11
     };
     let function = module.functions().iter().rev().find(writes).expect("a function that writes records");
     let stores: Vec<Id> =
-        module.instructions(function.all.clone()).filter(|it| it.is(Op::Store)).map(|it| it.id(2)).collect();
+        module.instructions(function.instructions.clone()).filter(|it| it.is(Op::Store)).map(|it| it.id(2)).collect();
     // Two details come first, then size, shader, instruction and stage.
     stores[6..9].iter().filter_map(|it| word_of(module, *it)).collect()
 }
 
 /// The built-in that a value was loaded from.
 fn word_of(module: &Module, id: Id) -> Option<Word> {
-    let mut it = module.made(id)?;
+    let mut it = module.definition(id)?;
     let mut component = None;
     loop {
         match it.op()? {
-            Op::Bitcast => it = module.made(it.id(3))?,
+            Op::Bitcast => it = module.definition(it.id(3))?,
             Op::CompositeExtract => {
                 component = Some(it.word(4));
-                it = module.made(it.id(3))?;
+                it = module.definition(it.id(3))?;
             }
             Op::Load => {
-                let built_in = module.decorated(it.id(3), None, Decoration::BuiltIn)?;
+                let built_in = module.decoration_operand(it.id(3), None, Decoration::BuiltIn)?;
                 return Some((BuiltIn::from_u32(built_in)?, component));
             }
             _ => return None,
@@ -76,8 +76,8 @@ fn word_of(module: &Module, id: Id) -> Option<Word> {
 /// The built-in inputs of the only entry point.
 fn inputs(module: &Module) -> BTreeSet<u32> {
     let is_input =
-        |it: &&Id| module.made(**it).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32);
-    let built_in = |it: &Id| module.decorated(*it, None, Decoration::BuiltIn);
+        |it: &&Id| module.definition(**it).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32);
+    let built_in = |it: &Id| module.decoration_operand(*it, None, Decoration::BuiltIn);
     module.entries()[0].interface.iter().filter(is_input).filter_map(built_in).collect()
 }
 
@@ -89,9 +89,9 @@ fn every_stage_reads_what_tells_its_invocation() {
         let words = compile(&shader.source, shader.stage, "vulkan1.3");
         let (_, model, wanted) = STAGES.iter().find(|it| it.0 == shader.stage).expect("a stage of the table");
         for guard in [Guard::Select, Guard::Branch] {
-            let options = Options { guard, ..Options::new(Root::Descriptor { set: 7 }) };
+            let options = InstrumentOptions { guard, ..InstrumentOptions::new(RootLocation::Descriptor { set: 7 }) };
             let made = instrumented(&words, &options);
-            assert_eq!(complaints(&made.words, "vulkan1.3"), None, "{}", shader.name);
+            assert_eq!(validation_errors(&made.words, "vulkan1.3"), None, "{}", shader.name);
             let module = Module::parse(&made.words).expect("a module");
             let (before, inputs) = (inputs(&Module::parse(&words).expect("a module")), inputs(&module));
             assert!(wanted.iter().all(|it| inputs.contains(&(it.0 as u32))), "{}: {inputs:?}", shader.name);
@@ -103,7 +103,7 @@ fn every_stage_reads_what_tells_its_invocation() {
                 "{} {guard:?}: {} sites, {} numbers, new inputs {added:?}\n",
                 shader.name,
                 made.sites.len(),
-                made.numbers
+                made.numbered_sites
             );
         }
         seen.insert(shader.stage);
@@ -122,12 +122,12 @@ fn records_of_every_stage_can_be_read() {
         let words = [10, 77, 5, *model as u32, 1, 2, 3, 0, 6, 6];
         let buffer: Vec<u32> = std::iter::once(10).chain(words).collect();
         let records = decode(&buffer).expect("records");
-        let [Record { shader: 77, instruction: 5, stage, error, count: 1 }] = records[..] else {
+        let [FaultRecord { shader: 77, instruction: 5, invocation: stage, fault: error, count: 1 }] = records[..] else {
             panic!("{records:?}")
         };
-        assert_eq!(error, RecordError::IndexOutOfBounds { index: 6, length: 6 });
+        assert_eq!(error, RecordedFault::IndexOutOfBounds { index: 6, length: 6 });
         assert_eq!(stage.model(), *model as u32);
         let is_ray = *model as u32 >= Model::RayGenerationKHR as u32 && *model as u32 <= Model::CallableKHR as u32;
-        assert_eq!(matches!(stage, Stage::Ray { launch: [1, 2, 3], .. }), is_ray);
+        assert_eq!(matches!(stage, ShaderInvocation::Ray { launch: [1, 2, 3], .. }), is_ray);
     }
 }

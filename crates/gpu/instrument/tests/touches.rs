@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use ash::vk;
 use common::{
-    compile, complaints, instrumented,
-    vulkan::{Bound, Dispatch, Gpu, Outcome},
+    compile, validation_errors, instrumented,
+    vulkan::{BoundBinding, Dispatch, Gpu, DispatchOutcome},
 };
-use lavascope_instrument::{Checks, Guard, Instrumented, Options, Root, TouchSite, Touched};
+use lavascope_instrument::{Checks, Guard, InstrumentedModule, InstrumentOptions, RootLocation, TouchSite, Touched};
 
-const ROOT: Root = Root::PushConstant { offset: 120 };
+const ROOT: RootLocation = RootLocation::PushConstant { offset: 120 };
 const GUARDS: [Guard; 2] = [Guard::Select, Guard::Branch];
 
 fn kernel(body: &str) -> Vec<u32> {
@@ -19,13 +19,13 @@ fn kernel(body: &str) -> Vec<u32> {
 }
 
 struct Run {
-    made: Instrumented,
-    outcome: Outcome,
+    made: InstrumentedModule,
+    outcome: DispatchOutcome,
 }
 
 fn run(gpu: &Gpu, words: &[u32], guard: Guard, dispatch: &Dispatch) -> Run {
-    let made = instrumented(words, &Options { guard, touches: true, ..Options::new(ROOT) });
-    assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+    let made = instrumented(words, &InstrumentOptions { guard, touches: true, ..InstrumentOptions::new(ROOT) });
+    assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     let outcome = gpu.run_checked(&made, ROOT, dispatch);
     assert_eq!(outcome.buffers, gpu.run(words, dispatch));
     Run { made, outcome }
@@ -35,7 +35,7 @@ impl Run {
     /// All that was touched through a binding by reads, writes or atomic operations.
     fn touched(&self, binding: u32, reads: bool, writes: bool, is_atomic: bool) -> Touched {
         let touches = &self.made.touches;
-        assert!(touches.covers(0, binding), "{touches:?}");
+        assert!(touches.tracks_binding(0, binding), "{touches:?}");
         let mut sites = touches
             .sites
             .iter()
@@ -72,7 +72,7 @@ fn words_at_places_that_memory_says_are_kept() {
         }",
     );
     for (guard, wish) in GUARDS.into_iter().zip([0, 1]) {
-        let bound = vec![Bound::storage(0, vec![3; 1000]), Bound::storage(1, vec![100, 400, wish, 0])];
+        let bound = vec![BoundBinding::storage(0, vec![3; 1000]), BoundBinding::storage(1, vec![100, 400, wish, 0])];
         let run = run(&gpu, &words, guard, &Dispatch { bound, groups: 1, ..Dispatch::default() });
         let written = (0..64).map(|it| 101 + it * 2);
         let written = words_of((wish != 0).then_some(1).into_iter().chain(written));
@@ -99,11 +99,11 @@ fn the_buffers_of_an_array_that_are_used_are_kept() {
     let elements = || (0..4).map(|_| Some((vec![0; 64], 256))).collect();
     for guard in GUARDS {
         for (which, expected) in [([2, 2], vec![2]), ([3, 1], vec![1, 3])] {
-            let array = Bound { binding: 0, kind: vk::DescriptorType::STORAGE_BUFFER, elements: elements() };
-            let bound = vec![array, Bound::storage(1, which.to_vec())];
+            let array = BoundBinding { binding: 0, kind: vk::DescriptorType::STORAGE_BUFFER, elements: elements() };
+            let bound = vec![array, BoundBinding::storage(1, which.to_vec())];
             let run = run(&gpu, &words, guard, &Dispatch { bound, groups: 1, ..Dispatch::default() });
             let touched = run.touched(0, false, true, false);
-            assert_eq!((touched.elements, touched.is_lost), (expected, false));
+            assert_eq!((touched.elements, touched.is_incomplete), (expected, false));
             assert_eq!(touched.may, words_of(0..32));
         }
     }
@@ -122,9 +122,9 @@ fn accesses_that_do_not_happen_are_not_kept() {
     );
     for guard in GUARDS {
         for (wish, expected) in [(0, 0), (1, 40)] {
-            let bound = vec![Bound::storage(0, vec![0; 40]), Bound::storage(1, vec![wish])];
+            let bound = vec![BoundBinding::storage(0, vec![0; 40]), BoundBinding::storage(1, vec![wish])];
             let dispatch = Dispatch { bound, groups: 1, ..Dispatch::default() };
-            let made = instrumented(&words, &Options { guard, touches: true, ..Options::new(ROOT) });
+            let made = instrumented(&words, &InstrumentOptions { guard, touches: true, ..InstrumentOptions::new(ROOT) });
             let outcome = gpu.run_checked(&made, ROOT, &dispatch);
             let run = Run { made, outcome };
             let touched = run.touched(0, false, true, false);
@@ -142,7 +142,7 @@ fn large_spans_are_kept_by_blocks() {
         layout(set = 0, binding = 1) readonly buffer First { uint first; };
         void main() { words[first + gl_GlobalInvocationID.x] = vec4(1.0); }",
     );
-    let bound = vec![Bound::storage(0, vec![0; 1 << 16]), Bound::storage(1, vec![1000])];
+    let bound = vec![BoundBinding::storage(0, vec![0; 1 << 16]), BoundBinding::storage(1, vec![1000])];
     let run = run(&gpu, &words, Guard::Select, &Dispatch { bound, groups: 100, ..Dispatch::default() });
     let touched = run.touched(0, false, true, false);
     assert_eq!(touched.may, words_of(4000..4000 + 6400 * 4));
@@ -155,14 +155,14 @@ fn large_spans_are_kept_by_blocks() {
 fn what_is_not_followed_is_said() {
     let blind = |body: &str| {
         let words = kernel(body);
-        instrumented(&words, &Options { touches: true, ..Options::new(ROOT) }).touches
+        instrumented(&words, &InstrumentOptions { touches: true, ..InstrumentOptions::new(ROOT) }).touches
     };
     let uniform = blind(
         "layout(set = 0, binding = 0) uniform Numbers { uint numbers[4]; };
         layout(set = 0, binding = 1) buffer Words { uint words[]; };
         void main() { words[numbers[1]] = 1u; }",
     );
-    assert!(!uniform.covers(0, 0) && uniform.covers(0, 1), "{uniform:?}");
+    assert!(!uniform.tracks_binding(0, 0) && uniform.tracks_binding(0, 1), "{uniform:?}");
     let addresses = |checks: Checks| {
         let words = kernel(
             "#extension GL_EXT_buffer_reference : require
@@ -171,21 +171,21 @@ fn what_is_not_followed_is_said() {
             layout(set = 0, binding = 0) buffer First { uint first; };
             void main() { all.words[first] = 1u; }",
         );
-        let touches = instrumented(&words, &Options { checks, touches: true, ..Options::new(ROOT) }).touches;
-        assert!(touches.covers(0, 0));
-        touches.covers_addresses()
+        let touches = instrumented(&words, &InstrumentOptions { checks, touches: true, ..InstrumentOptions::new(ROOT) }).touches;
+        assert!(touches.tracks_binding(0, 0));
+        touches.tracks_addresses()
     };
-    let all = Options::new(ROOT).checks;
+    let all = InstrumentOptions::new(ROOT).checks;
     assert!(addresses(all) && !addresses(Checks { addresses: false, ..all }));
     let none = blind("void main() {}");
-    assert_eq!(none, lavascope_instrument::Touches::default());
+    assert_eq!(none, lavascope_instrument::ModuleTouches::default());
     // Halves of words are not sure.
     let small = blind(
         "#extension GL_EXT_shader_16bit_storage : require
         layout(set = 0, binding = 1) buffer Words { uint16_t words[]; };
         void main() { words[gl_GlobalInvocationID.x] = words[0]; }",
     );
-    assert!(small.covers(0, 1));
+    assert!(small.tracks_binding(0, 1));
     let kinds: Vec<_> = small.sites.iter().map(|it| it.kind).collect();
     assert!(kinds.iter().all(|it| *it == lavascope_instrument::TouchKind::Bits { is_exact: false }), "{kinds:?}");
 }
@@ -199,7 +199,7 @@ fn words_are_found_by_a_slot() {
         void main() { words[first + gl_GlobalInvocationID.x] = 1u; }",
     );
     for touch_slot in [None, Some(0), Some(7)] {
-        let bound = vec![Bound::storage(0, vec![0; 1000]), Bound::storage(1, vec![100])];
+        let bound = vec![BoundBinding::storage(0, vec![0; 1000]), BoundBinding::storage(1, vec![100])];
         let dispatch = Dispatch { bound, groups: 1, touch_slot, ..Dispatch::default() };
         let run = run(&gpu, &words, Guard::Select, &dispatch);
         assert_eq!(run.touched(0, false, true, false).must, words_of(100..164), "{touch_slot:?}");
@@ -220,13 +220,13 @@ fn texels_of_texel_buffers_are_kept_by_their_numbers() {
             imageAtomicAdd(target, 7, 1u);
         }",
     );
-    let texels = |binding, kind| Bound { binding, kind, elements: vec![Some((vec![5; 300], 1200))] };
+    let texels = |binding, kind| BoundBinding { binding, kind, elements: vec![Some((vec![5; 300], 1200))] };
     for guard in GUARDS {
         let source = texels(0, vk::DescriptorType::UNIFORM_TEXEL_BUFFER);
         let target = texels(1, vk::DescriptorType::STORAGE_TEXEL_BUFFER);
-        let bound = vec![source, target, Bound::storage(2, vec![20, 250])];
+        let bound = vec![source, target, BoundBinding::storage(2, vec![20, 250])];
         let dispatch = Dispatch { bound, groups: 1, ..Dispatch::default() };
-        let made = instrumented(&words, &Options { guard, touches: true, ..Options::new(ROOT) });
+        let made = instrumented(&words, &InstrumentOptions { guard, touches: true, ..InstrumentOptions::new(ROOT) });
         let outcome = gpu.run_checked(&made, ROOT, &dispatch);
         let run = Run { made, outcome };
         let read = run.touched(0, true, false, false);
@@ -243,11 +243,11 @@ fn texels_of_texel_buffers_are_kept_by_their_numbers() {
 /// What was touched by addresses, by reads, writes or atomic operations: the spans of all sites together.
 fn addressed(run: &Run, reads: bool, writes: bool, is_atomic: bool) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
     let touches = &run.made.touches;
-    assert!(touches.covers_addresses(), "{touches:?}");
+    assert!(touches.tracks_addresses(), "{touches:?}");
     let is_it = |it: &&TouchSite| (it.reads, it.writes, it.is_atomic) == (reads, writes, is_atomic);
     let sites = touches.sites.iter().filter(|it| it.set == TouchSite::ADDRESSES).filter(is_it);
     let all: Vec<Touched> = sites.map(|it| it.read_addresses(&run.outcome.touches, || None)).collect();
-    assert!(all.iter().all(|it| !it.is_lost));
+    assert!(all.iter().all(|it| !it.is_incomplete));
     let flat = |of: fn(&Touched) -> &Vec<Range<u64>>| all.iter().flat_map(|it| of(it).clone()).collect();
     (flat(|it| &it.may), flat(|it| &it.must))
 }
@@ -269,11 +269,11 @@ fn words_at_device_addresses_are_kept() {
         }",
     );
     for guard in GUARDS {
-        let bound = vec![Bound::storage(0, vec![0, 0, 0, 0, 100, 200])];
+        let bound = vec![BoundBinding::storage(0, vec![0, 0, 0, 0, 100, 200])];
         let addressed_words = vec![vec![4; 400], vec![4; 150]];
         let dispatch = Dispatch { bound, addressed: addressed_words, groups: 1, ..Dispatch::default() };
-        let made = instrumented(&words, &Options { guard, touches: true, ..Options::new(ROOT) });
-        assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+        let made = instrumented(&words, &InstrumentOptions { guard, touches: true, ..InstrumentOptions::new(ROOT) });
+        assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
         let outcome = gpu.run_checked(&made, ROOT, &dispatch);
         let places = &outcome.buffers[0];
         let [source, target] = [0, 2].map(|at| u64::from(places[at]) | u64::from(places[at + 1]) << 32);
@@ -306,9 +306,9 @@ fn addresses_far_apart_are_looked_for_where_buffers_are() {
             all.words[first[at / 32u] + at] = 1u;
         }",
     );
-    let bound = vec![Bound::storage(0, vec![0, 0, 100, COUNT as u32 - 64])];
+    let bound = vec![BoundBinding::storage(0, vec![0, 0, 100, COUNT as u32 - 64])];
     let addressed = vec![vec![0; COUNT as usize]];
-    let made = instrumented(&words, &Options { touches: true, ..Options::new(ROOT) });
+    let made = instrumented(&words, &InstrumentOptions { touches: true, ..InstrumentOptions::new(ROOT) });
     let outcome = gpu.run_checked(&made, ROOT, &Dispatch { bound, addressed, groups: 1, ..Dispatch::default() });
     let run = Run { made, outcome };
     let [site] = run.made.touches.sites.iter().filter(|it| it.set == TouchSite::ADDRESSES).collect::<Vec<_>>()[..]
@@ -325,13 +325,13 @@ fn addresses_far_apart_are_looked_for_where_buffers_are() {
     let parts = [base + 400..base + 528, base + COUNT * 4 - 128..base + COUNT * 4];
     let is_in = |all: &[Range<u64>], it: &Range<u64>| all.iter().any(|own| own.start <= it.start && it.end <= own.end);
     let found = read(Some(base..base + COUNT * 4));
-    assert!(found.is_seen && !found.is_lost && parts.iter().all(|it| is_in(&found.may, it)), "{:?}", found.may);
+    assert!(found.is_recorded && !found.is_incomplete && parts.iter().all(|it| is_in(&found.may, it)), "{:?}", found.may);
     assert!(found.may.iter().map(|it| it.end - it.start).sum::<u64>() <= 4 * 4096, "two blocks: {:?}", found.may);
     assert!(found.must.iter().all(|it| is_in(&parts, it)), "{:?}", found.must);
     assert!(is_in(&found.must, &(base + 400..base + 404)), "the first one is known");
     // Nothing is said of what is not looked for.
     assert!(read(Some(base..base + 4096)).may.iter().all(|it| it.end <= base + 4096));
-    assert!(read(None).is_lost);
+    assert!(read(None).is_incomplete);
 }
 
 /// The same module with one more entry point.
@@ -354,8 +354,8 @@ fn of_several_entry_points_none_is_taken_to_run() {
         "layout(set = 0, binding = 0) buffer Words { uint words[8]; };
         void main() { words[3] = 1u; }",
     );
-    let touches = |words: &[u32]| instrumented(words, &Options { touches: true, ..Options::new(ROOT) }).touches;
+    let touches = |words: &[u32]| instrumented(words, &InstrumentOptions { touches: true, ..InstrumentOptions::new(ROOT) }).touches;
     let (one, two) = (touches(&words), touches(&with_two_entries(&words)));
-    assert_eq!((one.sites[0].fixed.clone(), one.words), (vec![(12, 4)], 0), "it needs no code");
-    assert!(two.sites[0].fixed.is_empty() && two.words > 0, "{two:?}");
+    assert_eq!((one.sites[0].fixed_ranges.clone(), one.words), (vec![(12, 4)], 0), "it needs no code");
+    assert!(two.sites[0].fixed_ranges.is_empty() && two.words > 0, "{two:?}");
 }

@@ -2,21 +2,21 @@
 
 mod common;
 
-use common::{all_options, compile, compiled, complaints, corpus, corpus::Shader, optimize};
-use lavascope_instrument::{InstrumentError, Options, Root, instrument};
+use common::{all_options, compile, compiled_shaders, validation_errors, corpus, corpus::Shader, optimize};
+use lavascope_instrument::{InstrumentError, InstrumentOptions, RootLocation, instrument};
 use lavascope_spirv::Module;
 
 const ENVIRONMENT: &str = "vulkan1.3";
 
 /// Instruments in one way and asks the validator. Whether anything changed.
-fn check(name: &str, words: &[u32], options: &Options, environment: &str) -> bool {
+fn check(name: &str, words: &[u32], options: &InstrumentOptions, environment: &str) -> bool {
     let module = Module::parse(words).expect("a module");
     let made = match instrument(&module, options) {
         Ok(made) => made,
         Err(InstrumentError::PushConstants) => return false,
         Err(error) => panic!("{name}: {error}"),
     };
-    let after = complaints(&made.words, environment);
+    let after = validation_errors(&made.words, environment);
     assert_eq!(after, None, "{name} with {options:?} for {environment}");
     made.words != words
 }
@@ -27,7 +27,7 @@ fn check_all(shaders: &[Shader]) -> usize {
     let mut changed = 0;
     for (number, shader) in shaders.iter().enumerate() {
         let compiled = compile(&shader.source, shader.stage, ENVIRONMENT);
-        assert_eq!(complaints(&compiled, ENVIRONMENT), None, "{} as it was", shader.name);
+        assert_eq!(validation_errors(&compiled, ENVIRONMENT), None, "{} as it was", shader.name);
         let optimized = optimize(&compiled, ENVIRONMENT);
         for (turn, words) in [compiled, optimized].iter().enumerate() {
             for way in [number * 5 + turn, number * 5 + turn + 6] {
@@ -43,9 +43,9 @@ fn check_all(shaders: &[Shader]) -> usize {
 #[test]
 fn instrumented_shaders_of_the_repository_are_valid() {
     let mut changed = 0;
-    for (name, words) in compiled() {
+    for (name, shader_words) in compiled_shaders() {
         for options in all_options() {
-            changed += usize::from(check(&name, &words, &options, ENVIRONMENT));
+            changed += usize::from(check(&name, &shader_words, &options, ENVIRONMENT));
         }
     }
     assert!(changed > 100, "{changed}");
@@ -84,12 +84,12 @@ fn instrumented_shaders_of_older_versions_are_valid() {
         for (turn, environment) in ["vulkan1.0", "vulkan1.1", "vulkan1.2"].into_iter().enumerate() {
             let words = compile(&shader.source, shader.stage, environment);
             // Some of what these shaders use is not for the oldest version, whatever we do.
-            if complaints(&words, environment).is_some() {
+            if validation_errors(&words, environment).is_some() {
                 continue;
             }
             for way in [number * 5 + turn, number * 5 + turn + 6] {
                 let way = &all[way % all.len()];
-                if environment == "vulkan1.0" && !matches!(way.root, Root::Descriptor { .. }) {
+                if environment == "vulkan1.0" && !matches!(way.root, RootLocation::Descriptor { .. }) {
                     continue;
                 }
                 changed += usize::from(check(&shader.name, &words, way, environment));
@@ -101,10 +101,10 @@ fn instrumented_shaders_of_older_versions_are_valid() {
 
 #[test]
 fn the_same_module_gives_the_same_words() {
-    for (name, words) in compiled() {
+    for (name, shader_words) in compiled_shaders() {
         for options in all_options().iter().step_by(5) {
             let make = || {
-                let module = Module::parse(&words).expect("a module");
+                let module = Module::parse(&shader_words).expect("a module");
                 instrument(&module, options)
             };
             let first = make();
@@ -128,7 +128,7 @@ fn modules_of_the_older_extension_for_addresses_are_valid() {
     let at = bytes.windows(NEWER.len()).position(|it| it == NEWER.as_bytes()).expect("it has addresses");
     bytes[at..at + OLDER.len()].copy_from_slice(OLDER.as_bytes());
     let words = common::words(&bytes);
-    assert_eq!(complaints(&words, "vulkan1.1"), None);
+    assert_eq!(validation_errors(&words, "vulkan1.1"), None);
     for options in all_options() {
         assert!(check("older addresses", &words, &options, "vulkan1.1"), "{options:?}");
     }

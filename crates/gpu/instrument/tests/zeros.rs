@@ -4,10 +4,10 @@ mod common;
 
 use ash::vk;
 use common::{
-    assemble, compile, complaints, instrumented,
-    vulkan::{Bound, Dispatch, Gpu},
+    assemble, compile, validation_errors, instrumented,
+    vulkan::{BoundBinding, Dispatch, Gpu},
 };
-use lavascope_instrument::{Guard, Options, Root};
+use lavascope_instrument::{Guard, InstrumentOptions, RootLocation};
 
 /// Loads of every kind: of numbers, vectors, matrices, structures and arrays, and texels. None of them is in a loop.
 const LOADS: &str = "#version 460
@@ -67,17 +67,17 @@ const COPY: &str = r#"
     OpFunctionEnd
 "#;
 
-fn run(gpu: &Gpu, words: &[u32], options: &Options, dispatch: &Dispatch) -> Vec<u32> {
+fn run(gpu: &Gpu, words: &[u32], options: &InstrumentOptions, dispatch: &Dispatch) -> Vec<u32> {
     let made = instrumented(words, options);
-    assert_eq!(complaints(&made.words, "vulkan1.3"), None);
+    assert_eq!(validation_errors(&made.words, "vulkan1.3"), None);
     gpu.run_checked(&made, options.root, dispatch).buffers.pop().expect("the last buffer")
 }
 
 /// Selecting, with zeros and without, and branching.
-fn ways() -> [Options; 3] {
-    let plain = Options::new(Root::Descriptor { set: 7 });
-    let zeros = Options { zeros: true, ..plain.clone() };
-    [zeros.clone(), Options { guard: Guard::Branch, ..zeros }, plain]
+fn option_variants() -> [InstrumentOptions; 3] {
+    let plain = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
+    let zeros = InstrumentOptions { zero_faulty_loads: true, ..plain.clone() };
+    [zeros.clone(), InstrumentOptions { guard: Guard::Branch, ..zeros }, plain]
 }
 
 /// Of what each binding has, four elements are bound, and eight invocations read one each.
@@ -85,7 +85,7 @@ fn ways() -> [Options; 3] {
 fn what_is_read_behind_the_end_is_zero_where_that_is_promised() {
     let gpu = Gpu::new();
     let one = 1.0_f32.to_bits();
-    let of = |binding, words: Vec<u32>| Bound::storage(binding, words);
+    let of = |binding, words: Vec<u32>| BoundBinding::storage(binding, words);
     let texels = vk::DescriptorType::UNIFORM_TEXEL_BUFFER;
     let dispatch = || Dispatch {
         bound: vec![
@@ -93,7 +93,7 @@ fn what_is_read_behind_the_end_is_zero_where_that_is_promised() {
             of(1, [10, 0, 20, 0].repeat(4)),
             of(2, [100, 200.0_f32.to_bits()].repeat(4)),
             of(3, [one, 0, 0, one].repeat(4)),
-            Bound { binding: 4, kind: texels, elements: vec![Some((vec![1000; 4], 16))] },
+            BoundBinding { binding: 4, kind: texels, elements: vec![Some((vec![1000; 4], 16))] },
             of(5, vec![7; 8]),
         ],
         groups: 1,
@@ -103,7 +103,7 @@ fn what_is_read_behind_the_end_is_zero_where_that_is_promised() {
     // SPIR-V selects among vectors by one condition from version 1.4 on.
     for target in ["vulkan1.1", "vulkan1.3"] {
         let words = compile(LOADS, "comp", target);
-        let [zeros, branching, plain] = ways().map(|it| run(&gpu, &words, &it, &dispatch()));
+        let [zeros, branching, plain] = option_variants().map(|it| run(&gpu, &words, &it, &dispatch()));
         assert_eq!(zeros, [whole, whole, whole, whole, 0, 0, 0, 0], "{target}");
         assert_eq!(branching, zeros, "{target}");
         assert_eq!(plain[..4], zeros[..4], "{target}");
@@ -116,11 +116,11 @@ fn a_copy_from_behind_the_end_clears_its_target() {
     let gpu = Gpu::new();
     let words = assemble(COPY);
     let dispatch = Dispatch {
-        bound: vec![Bound::storage(0, vec![5; 4]), Bound::storage(1, vec![9; 6])],
+        bound: vec![BoundBinding::storage(0, vec![5; 4]), BoundBinding::storage(1, vec![9; 6])],
         groups: 1,
         ..Dispatch::default()
     };
-    let [zeros, branching, plain] = ways().map(|it| run(&gpu, &words, &it, &dispatch));
+    let [zeros, branching, plain] = option_variants().map(|it| run(&gpu, &words, &it, &dispatch));
     assert_eq!(zeros, [5, 5, 5, 5, 0, 0]);
     assert_eq!(branching, zeros);
     assert_eq!(plain, [5; 6], "else the last element is copied");

@@ -8,7 +8,7 @@ use std::{collections::HashMap, ops::Range};
 
 use spirv::{Capability, Decoration, Op, StorageClass};
 
-use crate::{At, Id, Module, Section};
+use crate::{InstructionIndex, Id, Module, Section};
 
 /// The words of an instruction.
 ///
@@ -35,13 +35,13 @@ pub struct Editor<'a> {
     next: u32,
     additions: Vec<Addition>,
     /// What stands in the place of an instruction; nothing, if it goes.
-    replaced: HashMap<At, Vec<u32>>,
+    replaced: HashMap<InstructionIndex, Vec<u32>>,
     /// Runs of instructions that something else stands for, in their order.
     runs: Vec<(Range<u32>, Vec<u32>)>,
     /// Types and constants by their words without the result.
     known: HashMap<Vec<u32>, Id>,
     /// Globals are added before this one: the line of the first function stays with it.
-    globals_end: At,
+    globals_end: InstructionIndex,
 }
 
 /// A place for instructions that are not known yet.
@@ -51,15 +51,15 @@ pub struct Reserved(usize);
 #[derive(Debug)]
 struct Addition {
     /// Before this instruction, or after it.
-    at: At,
-    side: Side,
+    at: InstructionIndex,
+    side: InsertSide,
     /// Sections without instructions end at the same place, and are told apart by this.
     section: Section,
     words: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
+enum InsertSide {
     Before,
     After,
 }
@@ -136,7 +136,7 @@ impl<'a> Editor<'a> {
     }
 
     /// A type by its opcode and operands: the one that is there, if it bears no decorations, or a new one.
-    pub fn ty(&mut self, op: Op, operands: &[u32]) -> Id {
+    pub fn find_or_add_type(&mut self, op: Op, operands: &[u32]) -> Id {
         self.unique(op, None, operands)
     }
 
@@ -151,20 +151,20 @@ impl<'a> Editor<'a> {
     }
 
     /// The boolean constant, of the type of booleans.
-    pub fn truth(&mut self, ty: Id, value: bool) -> Id {
+    pub fn find_or_add_bool(&mut self, ty: Id, value: bool) -> Id {
         self.unique(if value { Op::ConstantTrue } else { Op::ConstantFalse }, Some(ty), &[])
     }
 
     /// An integer type that stands before an instruction of the globals; one that is there already moves up.
-    pub fn integer_before(&mut self, at: At, width: u32, is_signed: bool) -> Id {
+    pub fn integer_before(&mut self, at: InstructionIndex, width: u32, is_signed: bool) -> Id {
         let operands = [width, u32::from(is_signed)];
         let key = [&[4 << 16 | Op::TypeInt as u32][..], &operands].concat();
         let there = self.known.get(&key).copied();
-        if let Some(id) = there.filter(|it| self.module.place_of(*it).is_some_and(|it| it < at)) {
+        if let Some(id) = there.filter(|it| self.module.definition_index(*it).is_some_and(|it| it < at)) {
             return id;
         }
         let id = there.unwrap_or_else(|| self.fresh());
-        if let Some(place) = self.module.place_of(id) {
+        if let Some(place) = self.module.definition_index(id) {
             self.remove(place);
         }
         self.known.insert(key, id);
@@ -194,9 +194,9 @@ impl<'a> Editor<'a> {
     /// A new variable in the first block of a function, given by its place in [`Module::functions`].
     pub fn new_local(&mut self, function: usize, pointer: Id) -> Option<Id> {
         let blocks = &self.module.functions().get(function)?.blocks;
-        let label = self.module.blocks().get(blocks.start as usize).filter(|_| !blocks.is_empty())?.all.start;
+        let label = self.module.blocks().get(blocks.start as usize).filter(|_| !blocks.is_empty())?.instructions.start;
         let id = self.fresh();
-        self.insert_after(At(label), instruction(Op::Variable, &[pointer.0, id.0, StorageClass::Function as u32]));
+        self.insert_after(InstructionIndex(label), instruction(Op::Variable, &[pointer.0, id.0, StorageClass::Function as u32]));
         Some(id)
     }
 
@@ -204,7 +204,7 @@ impl<'a> Editor<'a> {
     pub fn extend_interface(&mut self, entry: usize, id: Id) {
         let Some(entry) = self.module.entries().get(entry) else { return };
         let module = self.module;
-        let words = self.replaced.entry(entry.at).or_insert_with(|| module.at(entry.at).words().to_vec());
+        let words = self.replaced.entry(entry.at).or_insert_with(|| module.instruction(entry.at).words().to_vec());
         words.push(id.0);
         *words = with_length(std::mem::take(words));
     }
@@ -212,7 +212,7 @@ impl<'a> Editor<'a> {
     /// Adds an instruction at the end of a section. A whole function goes behind all others.
     pub fn add(&mut self, section: Section, words: Vec<u32>) {
         let at = if section == Section::Globals { self.globals_end } else { self.module.end_of(section) };
-        self.additions.push(Addition { at, side: Side::Before, section, words });
+        self.additions.push(Addition { at, side: InsertSide::Before, section, words });
     }
 
     /// Keeps a place at the end of a section, behind all that was added so far, for [`Editor::fill`].
@@ -227,23 +227,23 @@ impl<'a> Editor<'a> {
     }
 
     /// Inserts before an instruction. What ends a block keeps its merge instruction directly before it.
-    pub fn insert_before(&mut self, at: At, words: Vec<u32>) {
-        let before = at.0.checked_sub(1).map(At).filter(|it| {
-            let op = self.module.at(*it).op();
+    pub fn insert_before(&mut self, at: InstructionIndex, words: Vec<u32>) {
+        let before = at.0.checked_sub(1).map(InstructionIndex).filter(|it| {
+            let op = self.module.instruction(*it).op();
             matches!(op, Some(Op::SelectionMerge | Op::LoopMerge))
         });
         // What is put before the first global stands behind all that is added to the sections above.
         let is_global = at < self.module.end_of(Section::Globals);
         let section = if is_global { Section::Globals } else { Section::Functions };
-        self.additions.push(Addition { at: before.unwrap_or(at), side: Side::Before, section, words });
+        self.additions.push(Addition { at: before.unwrap_or(at), side: InsertSide::Before, section, words });
     }
 
-    pub fn insert_after(&mut self, at: At, words: Vec<u32>) {
-        self.additions.push(Addition { at, side: Side::After, section: Section::Functions, words });
+    pub fn insert_after(&mut self, at: InstructionIndex, words: Vec<u32>) {
+        self.additions.push(Addition { at, side: InsertSide::After, section: Section::Functions, words });
     }
 
     /// Puts words, of any number of instructions, in the place of one.
-    pub fn replace(&mut self, at: At, words: Vec<u32>) {
+    pub fn replace(&mut self, at: InstructionIndex, words: Vec<u32>) {
         self.replaced.insert(at, words);
     }
 
@@ -253,7 +253,7 @@ impl<'a> Editor<'a> {
         self.runs.push((run, words));
     }
 
-    pub fn remove(&mut self, at: At) {
+    pub fn remove(&mut self, at: InstructionIndex) {
         self.replace(at, Vec::new());
     }
 
@@ -266,8 +266,8 @@ impl<'a> Editor<'a> {
         let mut runs = self.runs.iter_mut().peekable();
         let mut at = 0;
         while at < self.module.len() {
-            let it = self.module.at(At(at));
-            while let Some(addition) = additions.next_if(|add| (add.at, add.side) <= (it.at, Side::Before)) {
+            let it = self.module.instruction(InstructionIndex(at));
+            while let Some(addition) = additions.next_if(|add| (add.at, add.side) <= (it.at, InsertSide::Before)) {
                 words.extend_from_slice(&addition.words);
             }
             if let Some((run, new)) = runs.next_if(|run| run.0.start == at) {
@@ -318,10 +318,10 @@ impl<'a> Editor<'a> {
 }
 
 /// The first of the lines that stand before the first function, or that function.
-fn globals_end(module: &Module) -> At {
+fn globals_end(module: &Module) -> InstructionIndex {
     let (mut end, least) = (module.end_of(Section::Globals), module.end_of(Section::Annotations));
-    let is_line = |it: At| matches!(module.at(it).op(), Some(Op::Line | Op::NoLine));
-    while end > least && is_line(At(end.0 - 1)) {
+    let is_line = |it: InstructionIndex| matches!(module.instruction(it).op(), Some(Op::Line | Op::NoLine));
+    while end > least && is_line(InstructionIndex(end.0 - 1)) {
         end.0 -= 1;
     }
     end

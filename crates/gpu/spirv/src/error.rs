@@ -2,18 +2,18 @@
 
 /// A fault in a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("word {word} (instruction {instruction}): {fault}")]
-pub struct Error {
+#[error("word {word} (instruction {instruction}): {kind}")]
+pub struct ParseError {
     /// Counted from the first word of the header.
     pub word: usize,
     /// Counted from the first instruction behind the header.
     pub instruction: usize,
-    pub fault: Fault,
+    pub kind: ParseErrorKind,
 }
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ParseErrorKind {
     #[error("a module has a header of five words")]
     Header,
     #[error("{0:#010x} is not SPIR-V's magic number 0x07230203")]
@@ -31,11 +31,11 @@ pub enum Fault {
     #[error("the bound {0} is above 4194303, the limit of SPIR-V")]
     BoundLimit(u32),
     #[error("id {0} is made twice")]
-    Twice(u32),
+    DefinedTwice(u32),
     #[error("a function begins inside another one")]
     Nested,
     #[error("a block, a parameter or the end of a function outside of any function")]
-    Outside,
+    OutsideFunction,
     #[error("an instruction in a function, but in none of its blocks")]
     NoBlock,
     #[error("the last function has no end")]

@@ -5,7 +5,7 @@
 
 /// What begins an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum InstructionForm {
     /// No result.
     Plain,
     /// A result id.
@@ -16,13 +16,13 @@ pub enum Form {
 
 /// The form of an instruction and the least number of its words, or nothing for an unknown opcode.
 #[inline]
-pub fn form(opcode: u16) -> Option<(Form, usize)> {
+pub fn instruction_form(opcode: u16) -> Option<(InstructionForm, usize)> {
     let entry = FORMS.get(usize::from(opcode)).copied().unwrap_or(0);
     let form = match entry >> 6 {
         0 => return None,
-        1 => Form::Plain,
-        2 => Form::Result,
-        _ => Form::Typed,
+        1 => InstructionForm::Plain,
+        2 => InstructionForm::Result,
+        _ => InstructionForm::Typed,
     };
     Some((form, usize::from(entry & 63)))
 }

@@ -2,10 +2,10 @@
 
 use spirv::Op;
 
-use crate::{AccessKind, Mode};
+use crate::{AccessKind, AccessMode};
 
 /// The operand that is an image, an acceleration structure or a tensor, and what is done to it.
-pub fn image_use(op: Op) -> Option<(usize, AccessKind, Mode)> {
+pub fn image_use(op: Op) -> Option<(usize, AccessKind, AccessMode)> {
     use AccessKind::{Fetch, ImageRead, ImageWrite, Query, Sample, Tensor, Trace};
     Some(match op {
         Op::ImageSampleImplicitLod
@@ -36,12 +36,12 @@ pub fn image_use(op: Op) -> Option<(usize, AccessKind, Mode)> {
         | Op::ImageBlockMatchWindowSSDQCOM
         | Op::ImageBlockMatchWindowSADQCOM
         | Op::ImageBlockMatchGatherSSDQCOM
-        | Op::ImageBlockMatchGatherSADQCOM => (3, Sample, Mode::Read),
+        | Op::ImageBlockMatchGatherSADQCOM => (3, Sample, AccessMode::Read),
         Op::ImageFetch | Op::ImageSparseFetch | Op::FragmentMaskFetchAMD | Op::FragmentFetchAMD => {
-            (3, Fetch, Mode::Read)
+            (3, Fetch, AccessMode::Read)
         }
-        Op::ImageRead | Op::ImageSparseRead => (3, ImageRead, Mode::Read),
-        Op::ImageWrite => (1, ImageWrite, Mode::Write),
+        Op::ImageRead | Op::ImageSparseRead => (3, ImageRead, AccessMode::Read),
+        Op::ImageWrite => (1, ImageWrite, AccessMode::Write),
         Op::ImageQueryFormat
         | Op::ImageQueryOrder
         | Op::ImageQuerySizeLod
@@ -49,17 +49,17 @@ pub fn image_use(op: Op) -> Option<(usize, AccessKind, Mode)> {
         | Op::ImageQueryLod
         | Op::ImageQueryLevels
         | Op::ImageQuerySamples
-        | Op::TensorQuerySizeARM => (3, Query, Mode::None),
-        Op::TraceRayKHR | Op::TraceNV | Op::TraceMotionNV | Op::TraceRayMotionNV => (1, Trace, Mode::Read),
+        | Op::TensorQuerySizeARM => (3, Query, AccessMode::None),
+        Op::TraceRayKHR | Op::TraceNV | Op::TraceMotionNV | Op::TraceRayMotionNV => (1, Trace, AccessMode::Read),
         Op::RayQueryInitializeKHR
         | Op::HitObjectTraceRayNV
         | Op::HitObjectTraceRayMotionNV
         | Op::HitObjectTraceRayEXT
         | Op::HitObjectTraceRayMotionEXT
         | Op::HitObjectTraceReorderExecuteEXT
-        | Op::HitObjectTraceMotionReorderExecuteEXT => (2, Trace, Mode::Read),
-        Op::TensorReadARM => (3, Tensor, Mode::Read),
-        Op::TensorWriteARM => (1, Tensor, Mode::Write),
+        | Op::HitObjectTraceMotionReorderExecuteEXT => (2, Trace, AccessMode::Read),
+        Op::TensorReadARM => (3, Tensor, AccessMode::Read),
+        Op::TensorWriteARM => (1, Tensor, AccessMode::Write),
         _ => return None,
     })
 }

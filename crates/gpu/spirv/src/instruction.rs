@@ -5,21 +5,21 @@ use std::borrow::Cow;
 use spirv::Op;
 
 use crate::{
-    At, Id,
-    grammar::{Form, form},
+    InstructionIndex, Id,
+    grammar::{InstructionForm, instruction_form},
 };
 
 /// A view of an instruction. The first of its words holds opcode and length.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction<'a> {
-    pub at: At,
+    pub at: InstructionIndex,
     words: &'a [u32],
 }
 
 impl<'a> Instruction<'a> {
     /// `words` has at least one word.
     #[inline]
-    pub(crate) fn new(at: At, words: &'a [u32]) -> Instruction<'a> {
+    pub(crate) fn new(at: InstructionIndex, words: &'a [u32]) -> Instruction<'a> {
         Instruction { at, words }
     }
 
@@ -57,32 +57,32 @@ impl<'a> Instruction<'a> {
 
     /// The words from a place on.
     #[inline]
-    pub fn from(self, place: usize) -> &'a [u32] {
+    pub fn words_from(self, place: usize) -> &'a [u32] {
         self.words.get(place..).unwrap_or(&[])
     }
 
     #[inline]
     pub fn result(self) -> Option<Id> {
-        match form(self.opcode())?.0 {
-            Form::Plain => None,
-            Form::Result => Some(self.id(1)),
-            Form::Typed => Some(self.id(2)),
+        match instruction_form(self.opcode())?.0 {
+            InstructionForm::Plain => None,
+            InstructionForm::Result => Some(self.id(1)),
+            InstructionForm::Typed => Some(self.id(2)),
         }
     }
 
     #[inline]
     pub fn result_type(self) -> Option<Id> {
-        (form(self.opcode())?.0 == Form::Typed).then(|| self.id(1))
+        (instruction_form(self.opcode())?.0 == InstructionForm::Typed).then(|| self.id(1))
     }
 
     /// The string that begins at a place.
     pub fn text(self, place: usize) -> Cow<'a, str> {
-        text(self.from(place)).0
+        decode_string(self.words_from(place)).0
     }
 }
 
 /// A literal string and the number of words it takes.
-pub fn text(words: &[u32]) -> (Cow<'static, str>, usize) {
+pub fn decode_string(words: &[u32]) -> (Cow<'static, str>, usize) {
     let mut bytes = Vec::with_capacity(words.len() * 4);
     for (at, word) in words.iter().enumerate() {
         let four = word.to_le_bytes();

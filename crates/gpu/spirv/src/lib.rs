@@ -20,14 +20,14 @@ mod reflect;
 mod source;
 
 pub use edit::{Editor, Reserved, instruction, string_words};
-pub use error::{Error, Fault};
+pub use error::{ParseError, ParseErrorKind};
 pub use images::{image_use, second_image};
-pub use instruction::{Instruction, text};
-pub use module::{Block, EntryPoint, Function, Module, Note, Section};
+pub use instruction::{Instruction, decode_string};
+pub use module::{BasicBlock, EntryPoint, Function, Module, Annotation, Section};
 pub use reflect::{
-    Access, AccessKind, Bytes, Descriptor, DescriptorKind, Each, Element, FragmentTests, Interface, InterfaceKind,
-    Interlock, Layouts, MeshLimits, Mode, NumberKind, Place, Quantity, ReflectError, Reflection, Specialization,
-    Target, Term, reflect,
+    ShaderAccess, AccessKind, AccessBytes, Descriptor, DescriptorKind, InvocationBytes, DescriptorElement, FragmentTests, InterfaceVariable, InterfaceKind,
+    Interlock, TypeLayouts, MeshLimits, AccessMode, NumberKind, ValueSource, Quantity, ReflectError, Reflection, Specialization,
+    AccessTarget, OffsetTerm, reflect,
 };
 pub use source::SourceLine;
 
@@ -37,4 +37,4 @@ pub struct Id(pub u32);
 
 /// Which instruction of a module, counted from the first one behind the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct At(pub u32);
+pub struct InstructionIndex(pub u32);

@@ -5,7 +5,7 @@
 
 use spirv::{NonsemanticShaderDebuginfo100Op as Debug, Op};
 
-use crate::{At, Id, Instruction, Module};
+use crate::{InstructionIndex, Id, Instruction, Module};
 
 /// A place in the source of a shader.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct SourceLine {
 }
 
 /// A line, and what names its file: the string of `OpLine` or the `DebugSource`.
-struct Found {
+struct LineReference {
     file: Id,
     line: u32,
     column: u32,
@@ -29,9 +29,9 @@ struct Found {
 
 impl Module {
     /// The line that an instruction came from, where the module says so.
-    pub fn source(&self, at: At) -> Option<SourceLine> {
-        let block = &self.blocks()[self.block_around(at)?];
-        let mut before = self.instructions(block.all.start..at.0 + 1).rev();
+    pub fn source(&self, at: InstructionIndex) -> Option<SourceLine> {
+        let block = &self.blocks()[self.block_containing(at)?];
+        let mut before = self.instructions(block.instructions.start..at.0 + 1).rev();
         before.find_map(|it| self.line_of(it))?.map(|it| self.describe(&it))
     }
 
@@ -50,13 +50,13 @@ impl Module {
     }
 
     /// Nothing where an instruction says nothing of lines, and `Some(None)` where it ends what was said.
-    fn line_of(&self, it: Instruction<'_>) -> Option<Option<Found>> {
+    fn line_of(&self, it: Instruction<'_>) -> Option<Option<LineReference>> {
         match it.op()? {
-            Op::Line => Some(Some(Found { file: it.id(1), line: it.word(2), column: it.word(3) })),
+            Op::Line => Some(Some(LineReference { file: it.id(1), line: it.word(2), column: it.word(3) })),
             Op::NoLine => Some(None),
             Op::ExtInst if it.word(4) == Debug::DebugLine as u32 && self.is_debug_info(it) => {
-                let number = |place| self.made(it.id(place)).filter(|it| it.is(Op::Constant)).map(|it| it.word(3));
-                Some(Some(Found { file: it.id(5), line: number(6)?, column: number(8).unwrap_or(0) }))
+                let number = |place| self.definition(it.id(place)).filter(|it| it.is(Op::Constant)).map(|it| it.word(3));
+                Some(Some(LineReference { file: it.id(5), line: number(6)?, column: number(8).unwrap_or(0) }))
             }
             Op::ExtInst if it.word(4) == Debug::DebugNoLine as u32 && self.is_debug_info(it) => Some(None),
             _ => None,
@@ -64,24 +64,24 @@ impl Module {
     }
 
     fn is_debug_info(&self, it: Instruction<'_>) -> bool {
-        let set = self.made(it.id(3)).filter(|it| it.is(Op::ExtInstImport));
+        let set = self.definition(it.id(3)).filter(|it| it.is(Op::ExtInstImport));
         set.is_some_and(|it| it.text(2).starts_with("NonSemantic.Shader.DebugInfo"))
     }
 
-    fn describe(&self, found: &Found) -> SourceLine {
-        let (file, text) = match self.made(found.file) {
+    fn describe(&self, found: &LineReference) -> SourceLine {
+        let (file, text) = match self.definition(found.file) {
             Some(it) if it.is(Op::ExtInst) => (self.string(it.id(5)), self.debug_text(it)),
             _ => (self.string(found.file), self.plain_text(found.file)),
         };
-        let text = text.and_then(|it| line_in(&it, &file, found.line, Whose::Own));
+        let text = text.and_then(|it| line_in(&it, &file, found.line, DefaultFile::Own));
         // A source may say of its lines that they are those of another file.
-        let elsewhere = || self.sources().iter().find_map(|it| line_in(&it.1, &file, found.line, Whose::Other));
+        let elsewhere = || self.sources().iter().find_map(|it| line_in(&it.1, &file, found.line, DefaultFile::Other));
         let text = text.or_else(elsewhere);
         SourceLine { file, line: found.line, column: found.column, text }
     }
 
     fn string(&self, id: Id) -> String {
-        self.made(id).filter(|it| it.is(Op::String)).map(|it| it.text(2).into_owned()).unwrap_or_default()
+        self.definition(id).filter(|it| it.is(Op::String)).map(|it| it.text(2).into_owned()).unwrap_or_default()
     }
 
     /// The text of `OpSource` and of those that continue it.
@@ -103,19 +103,19 @@ impl Module {
 
 /// Of which file the lines of a source are that says nothing of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum DefaultFile {
     Own,
     Other,
 }
 
 /// The line of a number, counting as the nearest `#line` directive before it says.
-fn line_in(source: &str, file: &str, line: u32, whose: Whose) -> Option<String> {
+fn line_in(source: &str, file: &str, line: u32, whose: DefaultFile) -> Option<String> {
     let mut best: Option<(u32, &str)> = None;
-    let (mut first, mut number, mut is_ours) = (1, 1u32, whose == Whose::Own);
+    let (mut first, mut number, mut is_ours) = (1, 1u32, whose == DefaultFile::Own);
     for text in source.lines() {
         if let Some((next, name)) = directive(text) {
             (first, number) = (next, next);
-            is_ours = name.map_or(whose == Whose::Own, |it| it == file);
+            is_ours = name.map_or(whose == DefaultFile::Own, |it| it == file);
             continue;
         }
         if number == line && is_ours && best.is_none_or(|it| it.0 <= first) {
@@ -141,13 +141,13 @@ mod tests {
     #[test]
     fn directives_of_the_source_count() {
         let source = "// made\n#line 1\nfirst\nsecond\n#line 10\nten\neleven\n#line 2 \"other\"\nelsewhere";
-        let line_of = |source: &str, file, line| line_in(source, file, line, Whose::Own);
+        let line_of = |source: &str, file, line| line_in(source, file, line, DefaultFile::Own);
         assert_eq!(line_of(source, "", 2).as_deref(), Some("second"));
         assert_eq!(line_of(source, "", 11).as_deref(), Some("eleven"));
         assert_eq!(line_of(source, "other", 2).as_deref(), Some("elsewhere"));
         assert_eq!(line_of(source, "", 12), None);
-        assert_eq!(line_in(source, "other", 2, Whose::Other).as_deref(), Some("elsewhere"));
-        assert_eq!(line_in(source, "third", 2, Whose::Other), None);
+        assert_eq!(line_in(source, "other", 2, DefaultFile::Other).as_deref(), Some("elsewhere"));
+        assert_eq!(line_in(source, "third", 2, DefaultFile::Other), None);
         // Line 40 says that the line behind it is line 10.
         let lines: Vec<String> =
             (1..=50).map(|it| if it == 40 { "#line 10".into() } else { format!("{it}") }).collect();

@@ -9,7 +9,7 @@ use std::{
 
 use common::{lines_of, shader};
 use lavascope_spirv::{
-    At, Editor, Id, Instruction, Module, Section, Specialization, instruction, reflect, string_words,
+    InstructionIndex, Editor, Id, Instruction, Module, Section, Specialization, instruction, reflect, string_words,
 };
 use spirv::{Capability, Decoration, Op, StorageClass};
 
@@ -32,15 +32,15 @@ fn complaints(words: &[u32]) -> String {
 
 /// A storage buffer of words at a set and binding: its variable, and the type of a pointer to a word.
 fn add_buffer(module: &Module, editor: &mut Editor<'_>, set: u32, binding: u32) -> (Id, Id) {
-    let uint = editor.ty(Op::TypeInt, &[32, 0]);
+    let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
     let words = editor.new_type(Op::TypeRuntimeArray, &[uint.0]);
     editor.decorate(words, Decoration::ArrayStride, &[4]);
     let block = editor.new_type(Op::TypeStruct, &[words.0]);
     editor.decorate(block, Decoration::Block, &[]);
     editor.decorate_member(block, 0, Decoration::Offset, &[0]);
     let class = StorageClass::StorageBuffer as u32;
-    let pointer = editor.ty(Op::TypePointer, &[class, block.0]);
-    let to_word = editor.ty(Op::TypePointer, &[class, uint.0]);
+    let pointer = editor.find_or_add_type(Op::TypePointer, &[class, block.0]);
+    let to_word = editor.find_or_add_type(Op::TypePointer, &[class, uint.0]);
     let variable = editor.new_variable(pointer, StorageClass::StorageBuffer);
     editor.decorate(variable, Decoration::DescriptorSet, &[set]);
     editor.decorate(variable, Decoration::Binding, &[binding]);
@@ -56,12 +56,12 @@ fn add_buffer(module: &Module, editor: &mut Editor<'_>, set: u32, binding: u32) 
 fn count_everything(module: &Module) -> Vec<u32> {
     let mut editor = Editor::new(module);
     let (variable, to_word) = add_buffer(module, &mut editor, 7, 3);
-    let uint = editor.ty(Op::TypeInt, &[32, 0]);
+    let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
     let [zero, one] = [0, 1].map(|it| editor.constant(uint, &[it]).0);
     let function = module.function_of(module.entries()[0].function).expect("a function");
-    for it in module.instructions(module.functions()[function].all.clone()) {
+    for it in module.instructions(module.functions()[function].instructions.clone()) {
         let counts = matches!(it.op(), Some(Op::Load | Op::Store | Op::Return | Op::Branch | Op::BranchConditional));
-        let is_first = module.block_around(it.at).is_some_and(|block| it.at.0 == module.blocks()[block].all.start + 1);
+        let is_first = module.block_containing(it.at).is_some_and(|block| it.at.0 == module.blocks()[block].instructions.start + 1);
         if counts && !is_first {
             let (place, old) = (editor.fresh().0, editor.fresh().0);
             let chain = instruction(Op::AccessChain, &[to_word.0, place, variable.0, zero, one]);
@@ -94,7 +94,7 @@ fn the_validator_is_really_asked() {
     let module = shader("flow.comp");
     let mut editor = Editor::new(&module);
     let nothing = editor.fresh();
-    let last = module.blocks().last().expect("a block").last();
+    let last = module.blocks().last().expect("a block").terminator();
     editor.insert_before(last, instruction(Op::Store, &[nothing.0, nothing.0]));
     assert!(complaints(&editor.finish()).contains("has not been defined"));
 }
@@ -103,10 +103,10 @@ fn the_validator_is_really_asked() {
 fn types_and_constants_are_found_again() {
     let module = shader("flow.comp");
     let mut editor = Editor::new(&module);
-    let uint = editor.ty(Op::TypeInt, &[32, 0]);
-    assert!(module.made(uint).is_some_and(|it| it.is(Op::TypeInt)), "it was there");
+    let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
+    assert!(module.definition(uint).is_some_and(|it| it.is(Op::TypeInt)), "it was there");
     let one = editor.constant(uint, &[1]);
-    assert!(module.made(one).is_some(), "it was there");
+    assert!(module.definition(one).is_some(), "it was there");
     let odd = editor.constant(uint, &[0x0dd]);
     assert_eq!(editor.constant(uint, &[0x0dd]), odd);
     assert!(odd.0 >= module.bound());
@@ -122,12 +122,12 @@ fn the_line_of_the_first_function_stays_with_it() {
     let is_function = |it: &Instruction<'_>| it.is(Op::Function);
     let before = |module: &Module| {
         let function = module.all().find(is_function).expect("a function").at;
-        module.at(At(function.0 - 1)).words().to_vec()
+        module.instruction(InstructionIndex(function.0 - 1)).words().to_vec()
     };
     let line = before(&module);
     assert_eq!(line[0] & 0xffff, Op::Line as u32, "the module has lines");
     let mut editor = Editor::new(&module);
-    let uint = editor.ty(Op::TypeInt, &[32, 0]);
+    let uint = editor.find_or_add_type(Op::TypeInt, &[32, 0]);
     editor.constant(uint, &[0x0dd]);
     let words = editor.finish();
     assert_eq!(complaints(&words), "");
@@ -144,7 +144,7 @@ fn capabilities_extensions_and_imports_are_added_once() {
         editor.add_extension("SPV_KHR_physical_storage_buffer");
     }
     let set = editor.import("GLSL.std.450");
-    assert!(module.made(set).is_some(), "it was there");
+    assert!(module.definition(set).is_some(), "it was there");
     let printf = editor.import("NonSemantic.DebugPrintf");
     assert_eq!(editor.import("NonSemantic.DebugPrintf"), printf);
     editor.add_extension("SPV_KHR_non_semantic_info");
@@ -159,8 +159,8 @@ fn capabilities_extensions_and_imports_are_added_once() {
 fn functions_locals_and_replacements_are_valid() {
     let module = shader("functions.comp");
     let mut editor = Editor::new(&module);
-    let (void, uint) = (editor.ty(Op::TypeVoid, &[]), editor.ty(Op::TypeInt, &[32, 0]));
-    let ty = editor.ty(Op::TypeFunction, &[void.0, uint.0]);
+    let (void, uint) = (editor.find_or_add_type(Op::TypeVoid, &[]), editor.find_or_add_type(Op::TypeInt, &[32, 0]));
+    let ty = editor.find_or_add_type(Op::TypeFunction, &[void.0, uint.0]);
     let [function, parameter, label, call] = [(); 4].map(|()| editor.fresh());
     let body = [
         instruction(Op::Function, &[void.0, function.0, 0, ty.0]),
@@ -171,14 +171,14 @@ fn functions_locals_and_replacements_are_valid() {
     ];
     editor.add(Section::Functions, body.concat());
     let main = module.function_of(module.entries()[0].function).expect("a function");
-    let pointer = editor.ty(Op::TypePointer, &[StorageClass::Function as u32, uint.0]);
+    let pointer = editor.find_or_add_type(Op::TypePointer, &[StorageClass::Function as u32, uint.0]);
     let local = editor.new_local(main, pointer).expect("a first block");
     let one = editor.constant(uint, &[1]);
-    let exit = module.instructions(module.functions()[main].all.clone()).find(|it| it.is(Op::Return)).expect("an exit");
+    let exit = module.instructions(module.functions()[main].instructions.clone()).find(|it| it.is(Op::Return)).expect("an exit");
     let store = instruction(Op::Store, &[local.0, one.0]);
     let calling = instruction(Op::FunctionCall, &[void.0, call.0, function.0, one.0]);
     editor.replace(exit.at, [store, calling, instruction(Op::Return, &[])].concat());
-    let names: Vec<At> = module.all().filter(|it| it.is(Op::Name)).map(|it| it.at).collect();
+    let names: Vec<InstructionIndex> = module.all().filter(|it| it.is(Op::Name)).map(|it| it.at).collect();
     editor.remove(names[0]);
     let words = editor.finish();
     assert_eq!(complaints(&words), "");
@@ -201,5 +201,5 @@ fn every_compiled_shader_is_valid_and_stays_so_with_a_buffer_added() {
 fn strings_end_in_zeros() {
     assert_eq!(string_words("main"), [u32::from_le_bytes(*b"main"), 0]);
     assert_eq!(string_words("abc"), [u32::from_le_bytes(*b"abc\0")]);
-    assert_eq!(lavascope_spirv::text(&string_words("abcde")), ("abcde".into(), 2));
+    assert_eq!(lavascope_spirv::decode_string(&string_words("abcde")), ("abcde".into(), 2));
 }

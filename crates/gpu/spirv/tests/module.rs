@@ -3,8 +3,8 @@
 mod common;
 
 use lavascope_spirv::{
-    At, Editor, Error, Fault, Module, Specialization,
-    grammar::{self, Form},
+    InstructionIndex, Editor, ParseError, ParseErrorKind, Module, Specialization,
+    grammar::{self, InstructionForm},
     instruction, reflect,
 };
 use rspirv::grammar::{INSTRUCTION_TABLE, OperandKind, OperandQuantifier};
@@ -48,9 +48,9 @@ fn forms_are_those_of_the_grammar() {
     for it in INSTRUCTION_TABLE.iter() {
         let has = |kind| it.operands.iter().any(|it| it.kind == kind);
         let form = match (has(OperandKind::IdResultType), has(OperandKind::IdResult)) {
-            (true, true) => Form::Typed,
-            (false, true) => Form::Result,
-            _ => Form::Plain,
+            (true, true) => InstructionForm::Typed,
+            (false, true) => InstructionForm::Result,
+            _ => InstructionForm::Plain,
         };
         let words = |kind: &OperandKind| match kind {
             OperandKind::PairIdRefIdRef
@@ -61,15 +61,15 @@ fn forms_are_those_of_the_grammar() {
         let needed = it.operands.iter().filter(|it| it.quantifier == OperandQuantifier::One);
         let least = 1 + needed.map(|it| words(&it.kind)).sum::<usize>();
         let opcode = u16::try_from(u32::from(it.opcode)).expect("an opcode");
-        assert_eq!(grammar::form(opcode), Some((form, least)), "Op{}", it.opname);
+        assert_eq!(grammar::instruction_form(opcode), Some((form, least)), "Op{}", it.opname);
     }
-    let known = (0..=u16::MAX).filter(|it| grammar::form(*it).is_some());
+    let known = (0..=u16::MAX).filter(|it| grammar::instruction_form(*it).is_some());
     assert!(known.into_iter().all(|it| Op::from_u32(u32::from(it)).is_some()));
 }
 
 const HEADER: [u32; 5] = [spirv::MAGIC_NUMBER, 0x1_0500, 0, 8, 0];
 
-fn fault(parts: &[Vec<u32>]) -> Error {
+fn fault(parts: &[Vec<u32>]) -> ParseError {
     let words = [&HEADER[..], &parts.concat()].concat();
     Module::parse(&words).expect_err("a fault")
 }
@@ -78,20 +78,20 @@ fn fault(parts: &[Vec<u32>]) -> Error {
 fn faults_are_named_with_their_place() {
     let void = || instruction(Op::TypeVoid, &[1]);
     let function = || instruction(Op::Function, &[1, 2, 0, 3]);
-    let at = |word, instruction, fault| Error { word, instruction, fault };
-    assert_eq!(fault(&[void(), void()]), at(7, 1, Fault::Twice(1)));
-    assert_eq!(fault(&[instruction(Op::TypeVoid, &[8])]), at(5, 0, Fault::Bound { id: 8, bound: 8 }));
-    assert_eq!(fault(&[instruction(Op::TypeVoid, &[0])]), at(5, 0, Fault::Bound { id: 0, bound: 8 }));
-    assert_eq!(fault(&[void(), vec![0]]), at(7, 1, Fault::Empty));
-    assert_eq!(fault(&[vec![9 << 16 | 19, 1]]), at(5, 0, Fault::PastEnd { words: 9, left: 2 }));
-    assert_eq!(fault(&[vec![1 << 16 | 19]]), at(5, 0, Fault::Short { opcode: 19, words: 1, least: 2 }));
-    assert_eq!(fault(&[void(), function()]), at(12, 2, Fault::Unfinished));
-    assert_eq!(fault(&[void(), function(), instruction(Op::Function, &[1, 3, 0, 3])]), at(12, 2, Fault::Nested));
-    assert_eq!(fault(&[instruction(Op::Label, &[1])]), at(5, 0, Fault::Outside));
-    assert_eq!(fault(&[void(), function(), instruction(Op::Nop, &[])]), at(12, 2, Fault::NoBlock));
-    assert_eq!(Module::parse(&[]).expect_err("a fault"), at(0, 0, Fault::Header));
-    assert_eq!(Module::parse(&[7]).expect_err("a fault"), at(0, 0, Fault::Magic(7)));
-    assert_eq!(Module::parse(&[0x0302_2307; 5]).expect_err("a fault"), at(0, 0, Fault::ByteOrder));
+    let at = |word, instruction, fault| ParseError { word, instruction, kind: fault };
+    assert_eq!(fault(&[void(), void()]), at(7, 1, ParseErrorKind::DefinedTwice(1)));
+    assert_eq!(fault(&[instruction(Op::TypeVoid, &[8])]), at(5, 0, ParseErrorKind::Bound { id: 8, bound: 8 }));
+    assert_eq!(fault(&[instruction(Op::TypeVoid, &[0])]), at(5, 0, ParseErrorKind::Bound { id: 0, bound: 8 }));
+    assert_eq!(fault(&[void(), vec![0]]), at(7, 1, ParseErrorKind::Empty));
+    assert_eq!(fault(&[vec![9 << 16 | 19, 1]]), at(5, 0, ParseErrorKind::PastEnd { words: 9, left: 2 }));
+    assert_eq!(fault(&[vec![1 << 16 | 19]]), at(5, 0, ParseErrorKind::Short { opcode: 19, words: 1, least: 2 }));
+    assert_eq!(fault(&[void(), function()]), at(12, 2, ParseErrorKind::Unfinished));
+    assert_eq!(fault(&[void(), function(), instruction(Op::Function, &[1, 3, 0, 3])]), at(12, 2, ParseErrorKind::Nested));
+    assert_eq!(fault(&[instruction(Op::Label, &[1])]), at(5, 0, ParseErrorKind::OutsideFunction));
+    assert_eq!(fault(&[void(), function(), instruction(Op::Nop, &[])]), at(12, 2, ParseErrorKind::NoBlock));
+    assert_eq!(Module::parse(&[]).expect_err("a fault"), at(0, 0, ParseErrorKind::Header));
+    assert_eq!(Module::parse(&[7]).expect_err("a fault"), at(0, 0, ParseErrorKind::Magic(7)));
+    assert_eq!(Module::parse(&[0x0302_2307; 5]).expect_err("a fault"), at(0, 0, ParseErrorKind::ByteOrder));
     assert_eq!(Module::parse(&[spirv::MAGIC_NUMBER, 0, 0, 1 << 30, 0]).expect_err("a fault").word, 3);
 }
 
@@ -100,8 +100,8 @@ fn unknown_instructions_are_kept() {
     let unknown = vec![3 << 16 | 0x7777, 1, 2];
     let words = [&HEADER[..], &instruction(Op::TypeVoid, &[1]), &unknown].concat();
     let module = Module::parse(&words).expect("a module");
-    assert_eq!(module.at(At(1)).words(), unknown);
-    assert_eq!((module.at(At(1)).op(), module.at(At(1)).result()), (None, None));
+    assert_eq!(module.instruction(InstructionIndex(1)).words(), unknown);
+    assert_eq!((module.instruction(InstructionIndex(1)).op(), module.instruction(InstructionIndex(1)).result()), (None, None));
     assert_eq!(module.words(), words);
 }
 

@@ -4,8 +4,8 @@ mod common;
 
 use common::{dependencies, lines, lines_of, reflect, reflect_with};
 use lavascope_spirv::{
-    DescriptorKind, Element, Interface, InterfaceKind, Layouts, MeshLimits, NumberKind, Reflection, Specialization,
-    Target,
+    DescriptorKind, DescriptorElement, InterfaceVariable, InterfaceKind, TypeLayouts, MeshLimits, NumberKind, Reflection, Specialization,
+    AccessTarget,
 };
 use spirv::Op;
 
@@ -13,7 +13,7 @@ fn kind_of(reflection: &Reflection, binding: u32) -> DescriptorKind {
     reflection.descriptors.iter().find(|it| it.binding == binding).expect("a descriptor that is used").kind
 }
 
-fn named<'a>(reflection: &'a Reflection, name: &str) -> Option<&'a Interface> {
+fn named<'a>(reflection: &'a Reflection, name: &str) -> Option<&'a InterfaceVariable> {
     reflection.interface.iter().find(|it| it.name.as_deref() == Some(name))
 }
 
@@ -147,7 +147,7 @@ fn offsets_follow_structures_arrays_and_both_orders_of_matrices() {
 #[test]
 fn layouts_tell_sizes_and_offsets() {
     let module = common::shader("layout.comp");
-    let layouts = Layouts::new(&module, &Specialization::default());
+    let layouts = TypeLayouts::new(&module, &Specialization::default());
     let named = |name: &str| {
         let mut types = module.all().filter(|it| it.is(Op::TypeStruct)).filter_map(|it| it.result());
         types.find(|it| module.name(*it, None).as_deref() == Some(name)).expect("a structure of this name")
@@ -156,14 +156,14 @@ fn layouts_tell_sizes_and_offsets() {
     assert_eq!((layouts.size(block), layouts.member_size(block, 4)), (None, None));
     assert_eq!((layouts.member_offset(block, 1), layouts.member_size(block, 1)), (Some(16), Some(48)));
     assert_eq!((layouts.member_offset(block, 2), layouts.member_size(block, 2)), (Some(64), Some(60)));
-    let items = module.made(block).expect("the structure").id(5);
+    let items = module.definition(block).expect("the structure").id(5);
     assert_eq!((layouts.array_length(items), layouts.array_stride(items)), (Some(3), Some(144)));
 
     let module = common::shader("special.comp");
     let array = module.all().find(|it| it.is(Op::TypeArray)).and_then(|it| it.result()).expect("an array");
     let longer = Specialization::new([(3, 10u32.to_le_bytes().to_vec())]);
-    assert_eq!(Layouts::new(&module, &Specialization::default()).size(array), Some(16));
-    assert_eq!(Layouts::new(&module, &longer).size(array), Some(40));
+    assert_eq!(TypeLayouts::new(&module, &Specialization::default()).size(array), Some(16));
+    assert_eq!(TypeLayouts::new(&module, &longer).size(array), Some(40));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn indices_follow_from_the_number_of_the_invocation() {
     ];
     let found = reflect("invocations.comp");
     assert_eq!(dependencies(&found), wanted);
-    let others = found.accesses.iter().filter(|it| it.mode.writes() && it.each.is_none());
+    let others = found.accesses.iter().filter(|it| it.mode.writes() && it.per_invocation.is_none());
     assert_eq!(others.count(), 1, "what is not a sum is only a range");
 }
 
@@ -283,13 +283,13 @@ fn descriptors_that_nothing_uses_are_not_listed() {
     let found = reflect("kinds.frag");
     assert!(found.descriptors.iter().all(|it| it.set == 0));
     let used = |at: usize| {
-        let is_it = |it: &Target| matches!(it, Target::Descriptor { descriptor, .. } if *descriptor == at);
+        let is_it = |it: &AccessTarget| matches!(it, AccessTarget::Descriptor { descriptor, .. } if *descriptor == at);
         found.accesses.iter().any(|it| is_it(&it.target))
     };
     assert!((0..found.descriptors.len()).all(used));
     let elements = found.accesses.iter().filter_map(|it| match &it.target {
-        Target::Descriptor { element, .. } => Some(element),
+        AccessTarget::Descriptor { element, .. } => Some(element),
         _ => None,
     });
-    assert!(elements.into_iter().all(|it| *it == Element::Constant(0)));
+    assert!(elements.into_iter().all(|it| *it == DescriptorElement::Constant(0)));
 }

@@ -11,16 +11,16 @@ const END: u64 = 0x5000_0000_0000;
 /// Ranges begin at multiples of this, with a gap behind them: reading past one is seen.
 const GRAIN: u64 = 64 << 10;
 
-struct Space {
+struct AddressSpace {
     /// Begin and end of the ranges in use.
     used: BTreeMap<u64, u64>,
     next: u64,
 }
 
-static SPACE: Mutex<Space> = Mutex::new(Space { used: BTreeMap::new(), next: FIRST });
+static SPACE: Mutex<AddressSpace> = Mutex::new(AddressSpace { used: BTreeMap::new(), next: FIRST });
 
 /// Has the space begin elsewhere, unless somebody has a part of it.
-pub(crate) fn begin(salt: u64) {
+pub(crate) fn apply_salt(salt: u64) {
     const STEP: u64 = 4 << 30;
     let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
     if salt != 0 && space.used.is_empty() {
@@ -30,13 +30,13 @@ pub(crate) fn begin(salt: u64) {
 
 /// A range of addresses, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Addresses {
+pub(crate) struct DeviceAddressRange {
     first: u64,
 }
 
-impl Addresses {
+impl DeviceAddressRange {
     /// The next free range; none where the space is full.
-    pub(crate) fn next(size: u64) -> Option<Addresses> {
+    pub(crate) fn allocate(size: u64) -> Option<DeviceAddressRange> {
         let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
         let size = size.checked_next_multiple_of(GRAIN)?.checked_add(GRAIN)?;
         let mut first = space.next;
@@ -47,7 +47,7 @@ impl Addresses {
             if first.checked_add(size)? <= END {
                 space.used.insert(first, first + size);
                 space.next = first + size;
-                return Some(Addresses { first });
+                return Some(DeviceAddressRange { first });
             }
             if turn == 0 {
                 first = FIRST;
@@ -57,7 +57,7 @@ impl Addresses {
     }
 
     /// The range at an address that an earlier run had; none where it is not free.
-    pub(crate) fn at(first: u64, size: u64) -> Option<Addresses> {
+    pub(crate) fn allocate_at(first: u64, size: u64) -> Option<DeviceAddressRange> {
         let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
         let end = first.checked_add(size.checked_next_multiple_of(GRAIN)?)?.checked_add(GRAIN)?;
         let is_in = first >= FIRST && end <= END && first.is_multiple_of(GRAIN);
@@ -65,7 +65,7 @@ impl Addresses {
             return None;
         }
         space.used.insert(first, end);
-        Some(Addresses { first })
+        Some(DeviceAddressRange { first })
     }
 
     pub(crate) fn first(&self) -> u64 {
@@ -73,7 +73,7 @@ impl Addresses {
     }
 }
 
-impl Drop for Addresses {
+impl Drop for DeviceAddressRange {
     fn drop(&mut self) {
         let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
         space.used.remove(&self.first);
@@ -84,7 +84,7 @@ impl Drop for Addresses {
     }
 }
 
-impl Space {
+impl AddressSpace {
     /// Where a range in use ends that overlaps these addresses.
     fn end_of_first_in(&self, first: u64, end: u64) -> Option<u64> {
         let before = self.used.range(..end).next_back()?;
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn ranges_do_not_overlap_and_can_be_had_again() {
-        let (Some(a), Some(b)) = (Addresses::next(100), Addresses::next(1 << 20)) else { panic!("the space is full") };
+        let (Some(a), Some(b)) = (DeviceAddressRange::allocate(100), DeviceAddressRange::allocate(1 << 20)) else { panic!("the space is full") };
         assert!(b.first() >= a.first() + GRAIN + GRAIN || b.first() < a.first());
         let first = a.first();
-        assert!(Addresses::at(first, 100).is_none());
+        assert!(DeviceAddressRange::allocate_at(first, 100).is_none());
         drop(a);
-        assert_eq!(Addresses::at(first, 100).map(|it| it.first()), Some(first));
-        assert!(Addresses::at(first + 1, 100).is_none() && Addresses::next(END).is_none());
+        assert_eq!(DeviceAddressRange::allocate_at(first, 100).map(|it| it.first()), Some(first));
+        assert!(DeviceAddressRange::allocate_at(first + 1, 100).is_none() && DeviceAddressRange::allocate(END).is_none());
         drop(b);
     }
 }

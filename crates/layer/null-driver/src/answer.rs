@@ -6,61 +6,61 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lavascope_abi::{Bool32, FnPtr, Result};
 
 /// The return types of commands.
-pub(crate) trait Answer {
-    fn accepted() -> Self;
-    fn failed() -> Self;
+pub(crate) trait CommandReturn {
+    fn success() -> Self;
+    fn failure() -> Self;
 
     /// What a command that returns results would say, for those that return them.
-    fn of(_: Result) -> Self
+    fn from_result(_: Result) -> Self
     where
         Self: Sized,
     {
-        Self::accepted()
+        Self::success()
     }
 }
 
-impl Answer for () {
-    fn accepted() {}
-    fn failed() {}
+impl CommandReturn for () {
+    fn success() {}
+    fn failure() {}
 }
 
-impl Answer for Result {
-    fn accepted() -> Result {
+impl CommandReturn for Result {
+    fn success() -> Result {
         Result::SUCCESS
     }
-    fn failed() -> Result {
+    fn failure() -> Result {
         Result::ERROR_UNKNOWN
     }
-    fn of(result: Result) -> Result {
+    fn from_result(result: Result) -> Result {
         result
     }
 }
 
-impl Answer for Bool32 {
-    fn accepted() -> Bool32 {
+impl CommandReturn for Bool32 {
+    fn success() -> Bool32 {
         Bool32::TRUE
     }
-    fn failed() -> Bool32 {
+    fn failure() -> Bool32 {
         Bool32::FALSE
     }
 }
 
-macro_rules! numbers {
+macro_rules! impl_default_return {
     ($($ty:ty),*) => { $(
-        impl Answer for $ty {
-            fn accepted() -> $ty {
+        impl CommandReturn for $ty {
+            fn success() -> $ty {
                 <$ty>::default()
             }
-            fn failed() -> $ty {
+            fn failure() -> $ty {
                 <$ty>::default()
             }
         }
     )* };
 }
-numbers!(u32, u64, FnPtr);
+impl_default_return!(u32, u64, FnPtr);
 
 /// Runs `work`; after a panic says so once and gives `instead`. A panic never crosses into the application.
-pub(crate) fn fence<T>(name: &str, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
+pub(crate) fn catch_panic<T>(name: &str, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
     /// Relaxed: it orders nothing, and two reports at worst would do no harm.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     match catch_unwind(AssertUnwindSafe(work)) {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_a_failure() {
-        assert_eq!(fence("Test", || panic!("on purpose"), Result::failed), Result::ERROR_UNKNOWN);
-        assert_eq!(fence("Test", Result::accepted, Result::failed), Result::SUCCESS);
+        assert_eq!(catch_panic("Test", || panic!("on purpose"), Result::failure), Result::ERROR_UNKNOWN);
+        assert_eq!(catch_panic("Test", Result::success, Result::failure), Result::SUCCESS);
     }
 }

@@ -14,15 +14,15 @@ use crate::instance::{InstanceData, PhysicalDeviceData};
 
 /// The right to follow the pointers and dispatchable handles of the call that we are inside.
 #[derive(Clone, Copy)]
-pub(crate) struct C<'a>(PhantomData<&'a ()>);
+pub(crate) struct ApplicationMemory<'a>(PhantomData<&'a ()>);
 
-impl<'a> C<'a> {
+impl<'a> ApplicationMemory<'a> {
     /// # Safety
     ///
     /// Every pointer handed to the methods must come from the parameters of the current call, which must be valid
     /// as the specification demands, and the value must not outlive the call.
-    pub(crate) unsafe fn in_call() -> C<'a> {
-        C(PhantomData)
+    pub(crate) unsafe fn in_call() -> ApplicationMemory<'a> {
+        ApplicationMemory(PhantomData)
     }
 
     /// What a pointer leads to; none for null.
@@ -58,7 +58,7 @@ impl<'a> C<'a> {
     }
 
     /// Writes an output, unless the pointer is null.
-    pub(crate) fn put<T>(self, to: Ptr<T>, value: T) {
+    pub(crate) fn write<T>(self, to: Ptr<T>, value: T) {
         if !to.is_null() {
             // SAFETY: valid for a `T`, by the promise made to `in_call`; outputs may be uninitialized.
             unsafe { to.as_mut_ptr().write(value) };
@@ -89,7 +89,7 @@ impl<'a> C<'a> {
         self.place_of::<T>(first).and_then(|it| self.get(it))
     }
 
-    /// As [`C::find`], to write.
+    /// As [`ApplicationMemory::find`], to write.
     pub(crate) fn find_mut<T: Structure>(self, first: Ptr<Opaque>) -> Option<&'a mut T> {
         self.place_of::<T>(first).and_then(|it| self.get_mut(it))
     }
@@ -167,9 +167,9 @@ impl<'a> C<'a> {
     }
 
     /// Ends the life of a dispatchable object.
-    pub(crate) fn end<T>(self, handle: u64) {
+    pub(crate) fn destroy<T>(self, handle: u64) {
         // SAFETY: host access to a handle that is destroyed "must be externally synchronized", so that no other thread
         // uses it, and this call is the last that has it.
-        unsafe { arena::end::<T>(handle) };
+        unsafe { arena::destroy::<T>(handle) };
     }
 }

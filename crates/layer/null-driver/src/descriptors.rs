@@ -5,17 +5,17 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::C;
-use crate::objects::{Table, next_handle};
+use crate::c::ApplicationMemory;
+use crate::objects::{DriverObjectTable, next_handle};
 
-pub(crate) static LAYOUTS: Table<SetLayout> = Table::new(HandleType::DescriptorSetLayout);
-static POOLS: Table<Pool> = Table::new(HandleType::DescriptorPool);
+pub(crate) static LAYOUTS: DriverObjectTable<DescriptorSetLayoutData> = DriverObjectTable::new(HandleType::DescriptorSetLayout);
+static POOLS: DriverObjectTable<DescriptorPoolData> = DriverObjectTable::new(HandleType::DescriptorPool);
 
 /// All descriptors are as large; see the properties.
 const DESCRIPTOR_BYTES: u64 = 32;
 
 /// What the driver knows of a descriptor set layout.
-pub(crate) struct SetLayout {
+pub(crate) struct DescriptorSetLayoutData {
     bindings: Vec<BindingLayout>,
     /// The binding whose count a set may choose.
     variable: Option<u32>,
@@ -34,18 +34,18 @@ impl BindingLayout {
     }
 }
 
-impl SetLayout {
+impl DescriptorSetLayoutData {
     fn offset(&self, binding: u32) -> u64 {
         let before = self.bindings.iter().filter(|it| it.binding < binding);
         before.map(|it| it.bytes().next_multiple_of(DESCRIPTOR_BYTES)).sum()
     }
 }
 
-struct Pool {
-    state: Mutex<PoolState>,
+struct DescriptorPoolData {
+    state: Mutex<DescriptorPoolState>,
 }
 
-struct PoolState {
+struct DescriptorPoolState {
     sets_max: u32,
     /// Kind of descriptor, number there is, number in use.
     sizes: Vec<(DescriptorType, u64, u64)>,
@@ -53,9 +53,9 @@ struct PoolState {
     sets: HashMap<u64, Vec<(DescriptorType, u64)>>,
 }
 
-impl PoolState {
+impl DescriptorPoolState {
     /// Takes what a set needs, if that is there.
-    fn take(&mut self, needs: Vec<(DescriptorType, u64)>) -> Option<u64> {
+    fn allocate_set(&mut self, needs: Vec<(DescriptorType, u64)>) -> Option<u64> {
         if self.sets.len() as u64 >= u64::from(self.sets_max) {
             return None;
         }
@@ -85,7 +85,7 @@ impl PoolState {
         Some(set)
     }
 
-    fn give_back(&mut self, set: u64) {
+    fn free_set(&mut self, set: u64) {
         for (ty, mut count) in self.sets.remove(&set).unwrap_or_default() {
             for size in self.sizes.iter_mut().filter(|it| it.0 == ty) {
                 let given = count.min(size.2);
@@ -96,7 +96,7 @@ impl PoolState {
     }
 }
 
-pub(crate) fn create_descriptor_set_layout(c: C<'_>, call: &CreateDescriptorSetLayoutParams) -> Result {
+pub(crate) fn create_descriptor_set_layout(c: ApplicationMemory<'_>, call: &CreateDescriptorSetLayoutParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
     let bindings: Vec<BindingLayout> = c
         .slice(info.p_bindings, info.binding_count)
@@ -107,15 +107,15 @@ pub(crate) fn create_descriptor_set_layout(c: C<'_>, call: &CreateDescriptorSetL
     let flags = flags.map(|it| c.slice(it.p_binding_flags, it.binding_count)).unwrap_or_default();
     let is_variable = |it: &DescriptorBindingFlags| it.0 & DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0 != 0;
     let variable = flags.iter().position(is_variable).and_then(|at| bindings.get(at)).map(|it| it.binding);
-    c.put(call.p_set_layout, DescriptorSetLayout(LAYOUTS.add(SetLayout { bindings, variable })));
+    c.write(call.p_set_layout, DescriptorSetLayout(LAYOUTS.add(DescriptorSetLayoutData { bindings, variable })));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_descriptor_set_layout(_: C<'_>, call: &DestroyDescriptorSetLayoutParams) {
+pub(crate) fn destroy_descriptor_set_layout(_: ApplicationMemory<'_>, call: &DestroyDescriptorSetLayoutParams) {
     LAYOUTS.remove(call.descriptor_set_layout.0);
 }
 
-pub(crate) fn get_descriptor_set_layout_support(c: C<'_>, call: &GetDescriptorSetLayoutSupportParams) {
+pub(crate) fn get_descriptor_set_layout_support(c: ApplicationMemory<'_>, call: &GetDescriptorSetLayoutSupportParams) {
     let Some(out) = c.get_mut(call.p_support) else { return };
     out.supported = Bool32::TRUE;
     if let Some(it) = c.find_mut::<DescriptorSetVariableDescriptorCountLayoutSupport>(out.p_next) {
@@ -125,38 +125,38 @@ pub(crate) fn get_descriptor_set_layout_support(c: C<'_>, call: &GetDescriptorSe
     }
 }
 
-pub(crate) fn create_descriptor_pool(c: C<'_>, call: &CreateDescriptorPoolParams) -> Result {
+pub(crate) fn create_descriptor_pool(c: ApplicationMemory<'_>, call: &CreateDescriptorPoolParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
     let sizes = c.slice(info.p_pool_sizes, info.pool_size_count);
-    let state = PoolState {
+    let state = DescriptorPoolState {
         sets_max: info.max_sets,
         sizes: sizes.iter().map(|it| (it.type_, u64::from(it.descriptor_count), 0)).collect(),
         sets: HashMap::new(),
     };
-    c.put(call.p_descriptor_pool, DescriptorPool(POOLS.add(Pool { state: Mutex::new(state) })));
+    c.write(call.p_descriptor_pool, DescriptorPool(POOLS.add(DescriptorPoolData { state: Mutex::new(state) })));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_descriptor_pool(_: C<'_>, call: &DestroyDescriptorPoolParams) {
+pub(crate) fn destroy_descriptor_pool(_: ApplicationMemory<'_>, call: &DestroyDescriptorPoolParams) {
     if let Some(pool) = POOLS.remove(call.descriptor_pool.0) {
         empty(&pool);
     }
 }
 
-pub(crate) fn reset_descriptor_pool(_: C<'_>, call: &ResetDescriptorPoolParams) -> Result {
+pub(crate) fn reset_descriptor_pool(_: ApplicationMemory<'_>, call: &ResetDescriptorPoolParams) -> Result {
     if let Some(pool) = POOLS.get(call.descriptor_pool.0) {
         empty(&pool);
     }
     Result::SUCCESS
 }
 
-fn empty(pool: &Pool) {
+fn empty(pool: &DescriptorPoolData) {
     let mut state = pool.state.lock().unwrap_or_else(PoisonError::into_inner);
     state.sets.clear();
     state.sizes.iter_mut().for_each(|it| it.2 = 0);
 }
 
-pub(crate) fn allocate_descriptor_sets(c: C<'_>, call: &AllocateDescriptorSetsParams) -> Result {
+pub(crate) fn allocate_descriptor_sets(c: ApplicationMemory<'_>, call: &AllocateDescriptorSetsParams) -> Result {
     let Some(info) = c.get(call.p_allocate_info) else { return Result::ERROR_UNKNOWN };
     let Some(pool) = POOLS.get(info.descriptor_pool.0) else { return Result::ERROR_UNKNOWN };
     let counts = c.find::<DescriptorSetVariableDescriptorCountAllocateInfo>(info.p_next);
@@ -168,8 +168,8 @@ pub(crate) fn allocate_descriptor_sets(c: C<'_>, call: &AllocateDescriptorSetsPa
     for (at, layout) in layouts.iter().enumerate() {
         let variable = counts.get(at).copied();
         let needs = LAYOUTS.get(layout.0).map(|it| needs(&it, variable)).unwrap_or_default();
-        let Some(set) = state.take(needs) else {
-            out[..at].iter_mut().for_each(|it| state.give_back(std::mem::take(it).0));
+        let Some(set) = state.allocate_set(needs) else {
+            out[..at].iter_mut().for_each(|it| state.free_set(std::mem::take(it).0));
             return Result::ERROR_OUT_OF_POOL_MEMORY;
         };
         out[at] = DescriptorSet(set);
@@ -177,7 +177,7 @@ pub(crate) fn allocate_descriptor_sets(c: C<'_>, call: &AllocateDescriptorSetsPa
     Result::SUCCESS
 }
 
-fn needs(layout: &SetLayout, variable: Option<u32>) -> Vec<(DescriptorType, u64)> {
+fn needs(layout: &DescriptorSetLayoutData, variable: Option<u32>) -> Vec<(DescriptorType, u64)> {
     let count = |it: &BindingLayout| match layout.variable {
         Some(binding) if binding == it.binding => variable.unwrap_or(0),
         _ => it.count,
@@ -185,30 +185,30 @@ fn needs(layout: &SetLayout, variable: Option<u32>) -> Vec<(DescriptorType, u64)
     layout.bindings.iter().map(|it| (it.ty, u64::from(count(it)))).filter(|it| it.1 > 0).collect()
 }
 
-pub(crate) fn free_descriptor_sets(c: C<'_>, call: &FreeDescriptorSetsParams) -> Result {
+pub(crate) fn free_descriptor_sets(c: ApplicationMemory<'_>, call: &FreeDescriptorSetsParams) -> Result {
     let Some(pool) = POOLS.get(call.descriptor_pool.0) else { return Result::SUCCESS };
     let mut state = pool.state.lock().unwrap_or_else(PoisonError::into_inner);
     for set in c.slice(call.p_descriptor_sets, call.descriptor_set_count) {
-        state.give_back(set.0);
+        state.free_set(set.0);
     }
     Result::SUCCESS
 }
 
-pub(crate) fn get_descriptor_set_layout_size_ext(c: C<'_>, call: &GetDescriptorSetLayoutSizeEXTParams) {
+pub(crate) fn get_descriptor_set_layout_size_ext(c: ApplicationMemory<'_>, call: &GetDescriptorSetLayoutSizeEXTParams) {
     let size = LAYOUTS.get(call.layout.0).map_or(0, |it| it.offset(u32::MAX));
-    c.put(call.p_layout_size_in_bytes, size);
+    c.write(call.p_layout_size_in_bytes, size);
 }
 
 pub(crate) fn get_descriptor_set_layout_binding_offset_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDescriptorSetLayoutBindingOffsetEXTParams,
 ) {
     let offset = LAYOUTS.get(call.layout.0).map_or(0, |it| it.offset(call.binding));
-    c.put(call.p_offset, offset);
+    c.write(call.p_offset, offset);
 }
 
 /// A descriptor is its type and the first words of what it describes, which are the same in every run.
-pub(crate) fn get_descriptor_ext(c: C<'_>, call: &GetDescriptorEXTParams) {
+pub(crate) fn get_descriptor_ext(c: ApplicationMemory<'_>, call: &GetDescriptorEXTParams) {
     let Some(info) = c.get(call.p_descriptor_info) else { return };
     let mut bytes = [0; DESCRIPTOR_BYTES as usize];
     bytes[..4].copy_from_slice(&info.type_.0.to_le_bytes());
@@ -232,11 +232,11 @@ pub(crate) fn get_descriptor_ext(c: C<'_>, call: &GetDescriptorEXTParams) {
     out[..size].copy_from_slice(&bytes[..size]);
 }
 
-pub(crate) fn get_physical_device_descriptor_size_ext(_: C<'_>, _: &GetPhysicalDeviceDescriptorSizeEXTParams) -> u64 {
+pub(crate) fn get_physical_device_descriptor_size_ext(_: ApplicationMemory<'_>, _: &GetPhysicalDeviceDescriptorSizeEXTParams) -> u64 {
     DESCRIPTOR_BYTES
 }
 
-pub(crate) fn write_resource_descriptors_ext(c: C<'_>, call: &WriteResourceDescriptorsEXTParams) -> Result {
+pub(crate) fn write_resource_descriptors_ext(c: ApplicationMemory<'_>, call: &WriteResourceDescriptorsEXTParams) -> Result {
     let resources = c.slice(call.p_resources, call.resource_count);
     for (resource, to) in resources.iter().zip(c.slice(call.p_descriptors, call.resource_count)) {
         write_host_range(c, to, resource.type_.0);
@@ -244,14 +244,14 @@ pub(crate) fn write_resource_descriptors_ext(c: C<'_>, call: &WriteResourceDescr
     Result::SUCCESS
 }
 
-pub(crate) fn write_sampler_descriptors_ext(c: C<'_>, call: &WriteSamplerDescriptorsEXTParams) -> Result {
+pub(crate) fn write_sampler_descriptors_ext(c: ApplicationMemory<'_>, call: &WriteSamplerDescriptorsEXTParams) -> Result {
     for to in c.slice(call.p_descriptors, call.sampler_count) {
         write_host_range(c, to, DescriptorType::SAMPLER.0);
     }
     Result::SUCCESS
 }
 
-fn write_host_range(c: C<'_>, to: &HostAddressRangeEXT, ty: i32) {
+fn write_host_range(c: ApplicationMemory<'_>, to: &HostAddressRangeEXT, ty: i32) {
     let out = c.slice_mut(to.address.cast::<u8>(), to.size);
     out.fill(0);
     if let Some(first) = out.get_mut(..4) {

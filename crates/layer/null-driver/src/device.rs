@@ -8,15 +8,15 @@ use std::sync::atomic::AtomicU64;
 use lavascope_abi::*;
 
 use crate::arena;
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::engine;
-use crate::extensions::Kind;
+use crate::extensions::ApiBlockKind;
 use crate::instance::is_offered;
-use crate::settings::Settings;
+use crate::settings::DriverSettings;
 
 /// What lies behind a `VkDevice`.
 pub(crate) struct DeviceData {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<DriverSettings>,
     /// The device extensions that the application turned on.
     pub(crate) enabled: Vec<CString>,
     /// By family, index and whether it is protected.
@@ -29,32 +29,32 @@ pub(crate) struct DeviceData {
 pub(crate) struct QueueData {
     pub(crate) number: u64,
     /// As in the settings.
-    pub(crate) lose: u64,
+    pub(crate) lose_at_submission: u64,
 }
 
-pub(crate) fn create_device(c: C<'_>, call: &CreateDeviceParams) -> Result {
+pub(crate) fn create_device(c: ApplicationMemory<'_>, call: &CreateDeviceParams) -> Result {
     let settings = Arc::clone(&c.physical_device(call.physical_device).settings);
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
     let mut enabled = Vec::new();
     for name in c.slice(info.pp_enabled_extension_names, info.enabled_extension_count) {
         let name = c.text(*name);
-        if !is_offered(name, Kind::Device, &settings) {
+        if !is_offered(name, ApiBlockKind::Device, &settings) {
             return Result::ERROR_EXTENSION_NOT_PRESENT;
         }
         enabled.push(name.to_owned());
     }
-    if !asks_for_what_is_there(c, info, &settings) {
+    if !are_features_supported(c, info, &settings) {
         return Result::ERROR_FEATURE_NOT_PRESENT;
     }
     let Some(queues) = create_queues(c, info, &settings) else { return Result::ERROR_INITIALIZATION_FAILED };
     let device = DeviceData { settings, enabled, queues, heap_used: [const { AtomicU64::new(0) }; 2] };
-    let Some(handle) = arena::begin(device) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
-    c.put(call.p_device, Device(handle));
+    let Some(handle) = arena::create(device) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+    c.write(call.p_device, Device(handle));
     Result::SUCCESS
 }
 
 /// Whether every feature that is turned on is one that a profile left.
-fn asks_for_what_is_there(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings) -> bool {
+fn are_features_supported(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, settings: &DriverSettings) -> bool {
     if settings.profile.is_none() {
         return true;
     }
@@ -71,7 +71,7 @@ fn asks_for_what_is_there(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings
     })
 }
 
-fn create_queues(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
+fn create_queues(c: ApplicationMemory<'_>, info: &DeviceCreateInfo, settings: &DriverSettings) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
     let infos = c.slice(info.p_queue_create_infos, info.queue_create_info_count);
     let count = |family: u32| settings.queue_families.get(family as usize).map_or(0, |it| it.queue_count);
     if infos.iter().any(|it| it.queue_count > count(it.queue_family_index)) {
@@ -81,59 +81,59 @@ fn create_queues(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings) -> Opti
     for it in infos {
         let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
         for index in 0..it.queue_count {
-            let queue = arena::begin(QueueData { number: engine::next_queue(), lose: settings.lose })?;
+            let queue = arena::create(QueueData { number: engine::next_queue(), lose_at_submission: settings.lose_at_submission })?;
             queues.insert((it.queue_family_index, index, is_protected), Queue(queue));
         }
     }
     Some(queues)
 }
 
-pub(crate) fn destroy_device(c: C<'_>, call: &DestroyDeviceParams) {
+pub(crate) fn destroy_device(c: ApplicationMemory<'_>, call: &DestroyDeviceParams) {
     if call.device.0 == 0 {
         return;
     }
     // In the reverse order, so that the next device gets the same handles.
     for queue in c.device(call.device).queues.values().rev() {
-        engine::forget(c.queue(*queue).number);
-        c.end::<QueueData>(queue.0);
+        engine::remove_queue(c.queue(*queue).number);
+        c.destroy::<QueueData>(queue.0);
     }
-    c.end::<DeviceData>(call.device.0);
-    crate::external::forget_what_is_gone();
+    c.destroy::<DeviceData>(call.device.0);
+    crate::external::remove_dead_exports();
 }
 
-pub(crate) fn get_device_queue(c: C<'_>, call: &GetDeviceQueueParams) {
+pub(crate) fn get_device_queue(c: ApplicationMemory<'_>, call: &GetDeviceQueueParams) {
     let key = (call.queue_family_index, call.queue_index, false);
-    c.put(call.p_queue, c.device(call.device).queues.get(&key).copied().unwrap_or_default());
+    c.write(call.p_queue, c.device(call.device).queues.get(&key).copied().unwrap_or_default());
 }
 
-pub(crate) fn get_device_queue2(c: C<'_>, call: &GetDeviceQueue2Params) {
+pub(crate) fn get_device_queue2(c: ApplicationMemory<'_>, call: &GetDeviceQueue2Params) {
     let Some(info) = c.get(call.p_queue_info) else { return };
     let is_protected = info.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
     let key = (info.queue_family_index, info.queue_index, is_protected);
-    c.put(call.p_queue, c.device(call.device).queues.get(&key).copied().unwrap_or_default());
+    c.write(call.p_queue, c.device(call.device).queues.get(&key).copied().unwrap_or_default());
 }
 
-pub(crate) fn queue_wait_idle(c: C<'_>, call: &QueueWaitIdleParams) -> Result {
+pub(crate) fn queue_wait_idle(c: ApplicationMemory<'_>, call: &QueueWaitIdleParams) -> Result {
     engine::wait_idle(&[c.queue(call.queue).number])
 }
 
-pub(crate) fn device_wait_idle(c: C<'_>, call: &DeviceWaitIdleParams) -> Result {
+pub(crate) fn device_wait_idle(c: ApplicationMemory<'_>, call: &DeviceWaitIdleParams) -> Result {
     let numbers: Vec<u64> = c.device(call.device).queues.values().map(|it| c.queue(*it).number).collect();
     engine::wait_idle(&numbers)
 }
 
 /// What a driver may know about the end of a device: here a page that nobody has.
-pub(crate) fn get_device_fault_info_ext(c: C<'_>, call: &GetDeviceFaultInfoEXTParams) -> Result {
+pub(crate) fn get_device_fault_info_ext(c: ApplicationMemory<'_>, call: &GetDeviceFaultInfoEXTParams) -> Result {
     let Some(mut counts) = c.get(call.p_fault_counts).copied() else { return Result::ERROR_UNKNOWN };
     let Some(mut info) = c.get(call.p_fault_info).copied() else {
         (counts.address_info_count, counts.vendor_info_count, counts.vendor_binary_size) = (1, 0, 0);
-        c.put(call.p_fault_counts, counts);
+        c.write(call.p_fault_counts, counts);
         return Result::SUCCESS;
     };
     let text = if engine::is_lost() { "a submission never ended" } else { "" };
     info.description = [0; 256];
     info.description[..text.len()].copy_from_slice(text.as_bytes());
-    c.put(call.p_fault_info, info);
+    c.write(call.p_fault_info, info);
     if counts.address_info_count == 0 || info.p_address_infos.is_null() {
         return Result::INCOMPLETE;
     }
@@ -142,44 +142,44 @@ pub(crate) fn get_device_fault_info_ext(c: C<'_>, call: &GetDeviceFaultInfoEXTPa
         reported_address: 0xdead_b000,
         address_precision: 4096,
     };
-    c.put(info.p_address_infos, address);
+    c.write(info.p_address_infos, address);
     counts.address_info_count = 1;
-    c.put(call.p_fault_counts, counts);
+    c.write(call.p_fault_counts, counts);
     Result::SUCCESS
 }
 
 /// A queue for another API: nothing is ever submitted to it.
-pub(crate) fn create_external_compute_queue_nv(c: C<'_>, call: &CreateExternalComputeQueueNVParams) -> Result {
-    let Some(handle) = arena::begin(()) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
-    c.put(call.p_external_queue, ExternalComputeQueueNV(handle));
+pub(crate) fn create_external_compute_queue_nv(c: ApplicationMemory<'_>, call: &CreateExternalComputeQueueNVParams) -> Result {
+    let Some(handle) = arena::create(()) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+    c.write(call.p_external_queue, ExternalComputeQueueNV(handle));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_external_compute_queue_nv(c: C<'_>, call: &DestroyExternalComputeQueueNVParams) {
+pub(crate) fn destroy_external_compute_queue_nv(c: ApplicationMemory<'_>, call: &DestroyExternalComputeQueueNVParams) {
     if call.external_queue.0 != 0 {
-        c.end::<()>(call.external_queue.0);
+        c.destroy::<()>(call.external_queue.0);
     }
 }
 
-pub(crate) fn get_device_group_peer_memory_features(c: C<'_>, call: &GetDeviceGroupPeerMemoryFeaturesParams) {
+pub(crate) fn get_device_group_peer_memory_features(c: ApplicationMemory<'_>, call: &GetDeviceGroupPeerMemoryFeaturesParams) {
     let all = PeerMemoryFeatureFlags::COPY_SRC.0
         | PeerMemoryFeatureFlags::COPY_DST.0
         | PeerMemoryFeatureFlags::GENERIC_SRC.0
         | PeerMemoryFeatureFlags::GENERIC_DST.0;
-    c.put(call.p_peer_memory_features, PeerMemoryFeatureFlags(all));
+    c.write(call.p_peer_memory_features, PeerMemoryFeatureFlags(all));
 }
 
-pub(crate) fn get_render_area_granularity(c: C<'_>, call: &GetRenderAreaGranularityParams) {
-    c.put(call.p_granularity, Extent2D { width: 1, height: 1 });
+pub(crate) fn get_render_area_granularity(c: ApplicationMemory<'_>, call: &GetRenderAreaGranularityParams) {
+    c.write(call.p_granularity, Extent2D { width: 1, height: 1 });
 }
 
-pub(crate) fn get_rendering_area_granularity(c: C<'_>, call: &GetRenderingAreaGranularityParams) {
-    c.put(call.p_granularity, Extent2D { width: 1, height: 1 });
+pub(crate) fn get_rendering_area_granularity(c: ApplicationMemory<'_>, call: &GetRenderingAreaGranularityParams) {
+    c.write(call.p_granularity, Extent2D { width: 1, height: 1 });
 }
 
 /// All clocks show the driver's own time, which counts the timestamps written so far.
-pub(crate) fn get_calibrated_timestamps_khr(c: C<'_>, call: &GetCalibratedTimestampsKHRParams) -> Result {
+pub(crate) fn get_calibrated_timestamps_khr(c: ApplicationMemory<'_>, call: &GetCalibratedTimestampsKHRParams) -> Result {
     c.slice_mut(call.p_timestamps, call.timestamp_count).fill(engine::time());
-    c.put(call.p_max_deviation, 1);
+    c.write(call.p_max_deviation, 1);
     Result::SUCCESS
 }

@@ -10,30 +10,30 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::Result;
 
-use crate::commands::Op;
+use crate::commands::RecordedOp;
 
 /// Nanoseconds from one timestamp to the next.
 const TICK: u64 = 1000;
 
 /// A fence. Release under the lock, Acquire where its status is asked for.
 #[derive(Default)]
-pub(crate) struct Fence {
+pub(crate) struct FencePayload {
     pub(crate) is_signaled: AtomicBool,
 }
 
 /// An event, with the same orderings as a fence.
 #[derive(Default)]
-pub(crate) struct Event {
+pub(crate) struct EventPayload {
     pub(crate) is_set: AtomicBool,
 }
 
 /// A semaphore, with the same orderings as a fence. A binary one is 0 or 1.
-pub(crate) struct Semaphore {
+pub(crate) struct SemaphorePayload {
     pub(crate) is_timeline: bool,
     pub(crate) value: AtomicU64,
 }
 
-impl Semaphore {
+impl SemaphorePayload {
     fn is_reached(&self, value: u64) -> bool {
         let now = self.value.load(Ordering::Acquire);
         if self.is_timeline { now >= value } else { now != 0 }
@@ -45,29 +45,29 @@ impl Semaphore {
 }
 
 /// A semaphore and the value to wait for or to signal.
-pub(crate) type Point = (Arc<Semaphore>, u64);
+pub(crate) type SemaphoreValue = (Arc<SemaphorePayload>, u64);
 
 /// What a queue does at once: waits, then work, then signals.
 #[derive(Default)]
-pub(crate) struct Batch {
-    pub(crate) waits: Vec<Point>,
-    pub(crate) work: Vec<Arc<Vec<Op>>>,
-    pub(crate) signals: Vec<Point>,
-    pub(crate) fences: Vec<Arc<Fence>>,
-    pub(crate) progress: Progress,
+pub(crate) struct QueueBatch {
+    pub(crate) waits: Vec<SemaphoreValue>,
+    pub(crate) recorded_ops: Vec<Arc<Vec<RecordedOp>>>,
+    pub(crate) signals: Vec<SemaphoreValue>,
+    pub(crate) fences: Vec<Arc<FencePayload>>,
+    pub(crate) progress: BatchProgress,
 }
 
 /// How far a batch came.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct BatchProgress {
     has_waited: bool,
     /// The next command, where an event stopped the batch: which of `work`, and which in it.
     at: (usize, usize),
 }
 
-struct Engine {
+struct QueueEngine {
     /// Queues with batches that could not be executed yet.
-    pending: BTreeMap<u64, VecDeque<Batch>>,
+    pending: BTreeMap<u64, VecDeque<QueueBatch>>,
     time: u64,
     waiting_threads: usize,
     submissions: u64,
@@ -75,11 +75,11 @@ struct Engine {
     is_lost: bool,
 }
 
-static ENGINE: Mutex<Engine> =
-    Mutex::new(Engine { pending: BTreeMap::new(), time: 0, waiting_threads: 0, submissions: 0, is_lost: false });
+static ENGINE: Mutex<QueueEngine> =
+    Mutex::new(QueueEngine { pending: BTreeMap::new(), time: 0, waiting_threads: 0, submissions: 0, is_lost: false });
 static CHANGED: Condvar = Condvar::new();
 
-fn lock() -> MutexGuard<'static, Engine> {
+fn lock() -> MutexGuard<'static, QueueEngine> {
     ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn next_queue() -> u64 {
 }
 
 /// Drops what a queue never came to.
-pub(crate) fn forget(queue: u64) {
+pub(crate) fn remove_queue(queue: u64) {
     let mut engine = lock();
     engine.pending.remove(&queue);
     if engine.pending.is_empty() {
@@ -111,7 +111,7 @@ pub(crate) fn is_lost() -> bool {
 }
 
 /// Submits batches; the submission of the number `lose` loses the device, and nobody knows yet.
-pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = Batch>, lose: u64) -> Result {
+pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = QueueBatch>, lose: u64) -> Result {
     let mut engine = lock();
     if engine.is_lost {
         return Result::ERROR_DEVICE_LOST;
@@ -128,7 +128,7 @@ pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = Batch>, lose:
             engine.pending.entry(queue).or_default().push_back(batch);
         }
     }
-    engine.go_on();
+    engine.run_pending();
     Result::SUCCESS
 }
 
@@ -136,10 +136,10 @@ pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = Batch>, lose:
 pub(crate) fn change(change: impl FnOnce()) {
     let mut engine = lock();
     change();
-    engine.go_on();
+    engine.run_pending();
 }
 
-pub(crate) fn signal(semaphore: &Semaphore, value: u64) {
+pub(crate) fn signal(semaphore: &SemaphorePayload, value: u64) {
     change(|| semaphore.signal(value));
 }
 
@@ -157,11 +157,11 @@ pub(crate) fn wait_until(timeout: u64, mut is_done: impl FnMut() -> bool) -> Res
     if is_done() { Result::SUCCESS } else { wait(timeout, |_| is_done()) }
 }
 
-pub(crate) fn is_reached(point: &Point) -> bool {
+pub(crate) fn is_reached(point: &SemaphoreValue) -> bool {
     point.0.is_reached(point.1)
 }
 
-fn wait(timeout: u64, mut is_done: impl FnMut(&Engine) -> bool) -> Result {
+fn wait(timeout: u64, mut is_done: impl FnMut(&QueueEngine) -> bool) -> Result {
     // Far away enough to be never, near enough to be added.
     let deadline = Instant::now().checked_add(Duration::from_nanos(timeout.min(1 << 60)));
     let mut engine = lock();
@@ -182,17 +182,17 @@ fn wait(timeout: u64, mut is_done: impl FnMut(&Engine) -> bool) -> Result {
     }
 }
 
-impl Engine {
+impl QueueEngine {
     /// Executes pending batches until none can be.
-    fn go_on(&mut self) {
-        while !self.pending.is_empty() && self.pass() {}
+    fn run_pending(&mut self) {
+        while !self.pending.is_empty() && self.run_queues_once() {}
         if self.waiting_threads > 0 {
             CHANGED.notify_all();
         }
     }
 
     /// Tries every queue once; whether any got further.
-    fn pass(&mut self) -> bool {
+    fn run_queues_once(&mut self) -> bool {
         let mut got_further = false;
         for (queue, mut batches) in std::mem::take(&mut self.pending) {
             while let Some(first) = batches.front_mut() {
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// Executes a batch as far as it goes; whether that is to its end.
-    fn run(&mut self, batch: &mut Batch) -> bool {
+    fn run(&mut self, batch: &mut QueueBatch) -> bool {
         if !batch.progress.has_waited {
             if !batch.waits.iter().all(is_reached) {
                 return false;
@@ -223,7 +223,7 @@ impl Engine {
             batch.progress.has_waited = true;
         }
         let at = &mut batch.progress.at;
-        while let Some(work) = batch.work.get(at.0) {
+        while let Some(work) = batch.recorded_ops.get(at.0) {
             while let Some(op) = work.get(at.1) {
                 if !op.execute(&mut self.time) {
                     return false;

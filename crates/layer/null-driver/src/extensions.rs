@@ -6,32 +6,32 @@ use std::sync::LazyLock;
 use crate::generated::extensions::BLOCKS;
 
 /// A version or an extension, with its commands.
-pub(crate) struct Block {
+pub(crate) struct ApiBlock {
     pub(crate) name: &'static CStr,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ApiBlockKind,
     pub(crate) spec_version: u32,
     pub(crate) commands: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ApiBlockKind {
     Version,
     Instance,
     Device,
 }
 
 /// The extensions of a kind, sorted by name.
-pub(crate) fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Block> {
+pub(crate) fn of_kind(kind: ApiBlockKind) -> impl Iterator<Item = &'static ApiBlock> {
     BLOCKS.iter().filter(move |it| it.kind == kind)
 }
 
-pub(crate) fn by_name(name: &CStr) -> Option<&'static Block> {
+pub(crate) fn by_name(name: &CStr) -> Option<&'static ApiBlock> {
     BLOCKS.iter().find(|it| it.name == name)
 }
 
 /// Whether a command is part of a version, or of an extension that `is_enabled`.
 pub(crate) fn has_command(name: &str, is_enabled: impl Fn(&CStr) -> bool) -> bool {
-    let is_there = |it: &Block| it.kind != Kind::Device || is_enabled(it.name);
+    let is_there = |it: &ApiBlock| it.kind != ApiBlockKind::Device || is_enabled(it.name);
     let first = OWNERS.partition_point(|it| command_of(*it) < name);
     OWNERS[first..].iter().take_while(|it| command_of(**it) == name).any(|it| is_there(&BLOCKS[usize::from(it.0)]))
 }
@@ -49,7 +49,7 @@ const COMMANDS: usize = {
 /// Whose command each is, sorted by name: every loader and layer asks for hundreds of them, on every device. A block,
 /// and the place in its list. In place, since a driver that is unloaded leaves nothing behind.
 static OWNERS: LazyLock<[(u16, u16); COMMANDS]> = LazyLock::new(|| {
-    let places = |(at, it): (usize, &Block)| (0..it.commands.len()).map(move |place| (at as u16, place as u16));
+    let places = |(at, it): (usize, &ApiBlock)| (0..it.commands.len()).map(move |place| (at as u16, place as u16));
     let mut all = BLOCKS.iter().enumerate().flat_map(places);
     let mut owners = std::array::from_fn(|_| all.next().unwrap_or_default());
     owners.sort_unstable_by_key(|it| command_of(*it));
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn platforms_of_other_systems_are_absent() {
         assert!(by_name(c"VK_KHR_win32_surface").is_none() && by_name(c"VK_KHR_portability_subset").is_none());
-        assert!(by_name(c"VK_KHR_xcb_surface").is_some_and(|it| it.kind == Kind::Instance && it.spec_version == 6));
-        assert!(of_kind(Kind::Device).count() > 250, "{}", of_kind(Kind::Device).count());
+        assert!(by_name(c"VK_KHR_xcb_surface").is_some_and(|it| it.kind == ApiBlockKind::Instance && it.spec_version == 6));
+        assert!(of_kind(ApiBlockKind::Device).count() > 250, "{}", of_kind(ApiBlockKind::Device).count());
     }
 }

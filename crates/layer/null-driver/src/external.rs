@@ -10,53 +10,53 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use lavascope_abi::*;
 use lavascope_platform::shared_memory::SharedMemory;
 
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::engine;
 use crate::sync::{FENCES, SEMAPHORES};
 
 /// Payloads that were exported, by the number of their file.
 type Exported<T> = Mutex<BTreeMap<u64, Weak<T>>>;
 
-static EXPORTED_FENCES: Exported<engine::Fence> = Mutex::new(BTreeMap::new());
-static EXPORTED_SEMAPHORES: Exported<engine::Semaphore> = Mutex::new(BTreeMap::new());
+static EXPORTED_FENCES: Exported<engine::FencePayload> = Mutex::new(BTreeMap::new());
+static EXPORTED_SEMAPHORES: Exported<engine::SemaphorePayload> = Mutex::new(BTreeMap::new());
 
-pub(crate) fn get_fence_fd_khr(c: C<'_>, call: &GetFenceFdKHRParams) -> Result {
+pub(crate) fn get_fence_fd_khr(c: ApplicationMemory<'_>, call: &GetFenceFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_get_fd_info) else { return Result::ERROR_UNKNOWN };
     let Some(fence) = FENCES.get(info.fence.0) else { return Result::ERROR_UNKNOWN };
     if info.handle_type.0 == ExternalFenceHandleTypeFlags::SYNC_FD.0 {
         fence.is_signaled.store(false, Ordering::Release);
-        c.put(call.p_fd, -1);
+        c.write(call.p_fd, -1);
         return Result::SUCCESS;
     }
-    give_fd(c, call.p_fd, &EXPORTED_FENCES, Arc::downgrade(&fence))
+    export_fd(c, call.p_fd, &EXPORTED_FENCES, Arc::downgrade(&fence))
 }
 
-pub(crate) fn get_semaphore_fd_khr(c: C<'_>, call: &GetSemaphoreFdKHRParams) -> Result {
+pub(crate) fn get_semaphore_fd_khr(c: ApplicationMemory<'_>, call: &GetSemaphoreFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_get_fd_info) else { return Result::ERROR_UNKNOWN };
     let Some(semaphore) = SEMAPHORES.get(info.semaphore.0) else { return Result::ERROR_UNKNOWN };
     if info.handle_type.0 == ExternalSemaphoreHandleTypeFlags::SYNC_FD.0 {
         if !semaphore.is_timeline {
             semaphore.value.store(0, Ordering::Release);
         }
-        c.put(call.p_fd, -1);
+        c.write(call.p_fd, -1);
         return Result::SUCCESS;
     }
-    give_fd(c, call.p_fd, &EXPORTED_SEMAPHORES, Arc::downgrade(&semaphore))
+    export_fd(c, call.p_fd, &EXPORTED_SEMAPHORES, Arc::downgrade(&semaphore))
 }
 
-fn give_fd<T>(c: C<'_>, to: Ptr<i32>, exported: &Exported<T>, payload: Weak<T>) -> Result {
+fn export_fd<T>(c: ApplicationMemory<'_>, to: Ptr<i32>, exported: &Exported<T>, payload: Weak<T>) -> Result {
     let file = SharedMemory::new(0);
     let made = file.and_then(|it| Ok((it.number()?, it.to_handle()?)));
     let Ok((number, handle)) = made else { return Result::ERROR_TOO_MANY_OBJECTS };
     let mut exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
     exported.retain(|_, it| it.strong_count() > 0);
     exported.insert(number, payload);
-    c.put(to, handle as i32);
+    c.write(to, handle as i32);
     Result::SUCCESS
 }
 
 /// Forgets exported payloads that are gone. An empty map still has memory, which an unloaded driver would lose.
-pub(crate) fn forget_what_is_gone() {
+pub(crate) fn remove_dead_exports() {
     fn clean<T>(exported: &Exported<T>) {
         let mut exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
         exported.retain(|_, it| it.strong_count() > 0);
@@ -69,7 +69,7 @@ pub(crate) fn forget_what_is_gone() {
 }
 
 /// The payload behind an imported descriptor, which is ours from now on.
-fn take_fd<T>(fd: i32, exported: &Exported<T>) -> Option<Arc<T>> {
+fn import_fd<T>(fd: i32, exported: &Exported<T>) -> Option<Arc<T>> {
     if fd < 0 {
         return None;
     }
@@ -79,9 +79,9 @@ fn take_fd<T>(fd: i32, exported: &Exported<T>) -> Option<Arc<T>> {
     exported.get(&file.number().ok()?)?.upgrade()
 }
 
-pub(crate) fn import_fence_fd_khr(c: C<'_>, call: &ImportFenceFdKHRParams) -> Result {
+pub(crate) fn import_fence_fd_khr(c: ApplicationMemory<'_>, call: &ImportFenceFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_import_fence_fd_info) else { return Result::ERROR_UNKNOWN };
-    if let Some(payload) = take_fd(info.fd, &EXPORTED_FENCES) {
+    if let Some(payload) = import_fd(info.fd, &EXPORTED_FENCES) {
         FENCES.replace(info.fence.0, payload);
     } else if info.handle_type.0 == ExternalFenceHandleTypeFlags::SYNC_FD.0
         && let Some(fence) = FENCES.get(info.fence.0)
@@ -91,9 +91,9 @@ pub(crate) fn import_fence_fd_khr(c: C<'_>, call: &ImportFenceFdKHRParams) -> Re
     Result::SUCCESS
 }
 
-pub(crate) fn import_semaphore_fd_khr(c: C<'_>, call: &ImportSemaphoreFdKHRParams) -> Result {
+pub(crate) fn import_semaphore_fd_khr(c: ApplicationMemory<'_>, call: &ImportSemaphoreFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_import_semaphore_fd_info) else { return Result::ERROR_UNKNOWN };
-    if let Some(payload) = take_fd(info.fd, &EXPORTED_SEMAPHORES) {
+    if let Some(payload) = import_fd(info.fd, &EXPORTED_SEMAPHORES) {
         SEMAPHORES.replace(info.semaphore.0, payload);
     } else if info.handle_type.0 == ExternalSemaphoreHandleTypeFlags::SYNC_FD.0
         && let Some(semaphore) = SEMAPHORES.get(info.semaphore.0)
@@ -122,7 +122,7 @@ pub(crate) fn memory_properties(handle_type: u32) -> ExternalMemoryProperties {
 }
 
 pub(crate) fn get_physical_device_external_buffer_properties(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceExternalBufferPropertiesParams,
 ) {
     let handle_type = c.get(call.p_external_buffer_info).map_or(0, |it| it.handle_type.0);
@@ -132,7 +132,7 @@ pub(crate) fn get_physical_device_external_buffer_properties(
 }
 
 pub(crate) fn get_physical_device_external_fence_properties(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceExternalFencePropertiesParams,
 ) {
     let handle_type = c.get(call.p_external_fence_info).map_or(0, |it| it.handle_type.0);
@@ -146,7 +146,7 @@ pub(crate) fn get_physical_device_external_fence_properties(
 }
 
 pub(crate) fn get_physical_device_external_semaphore_properties(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceExternalSemaphorePropertiesParams,
 ) {
     let handle_type = c.get(call.p_external_semaphore_info).map_or(0, |it| it.handle_type.0);

@@ -3,7 +3,7 @@
 use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::*;
 
-use crate::c::C;
+use crate::c::ApplicationMemory;
 
 type Features = FormatFeatureFlags2;
 
@@ -99,11 +99,11 @@ fn properties(format: Format) -> FormatProperties {
     }
 }
 
-pub(crate) fn get_physical_device_format_properties(c: C<'_>, call: &GetPhysicalDeviceFormatPropertiesParams) {
-    c.put(call.p_format_properties, properties(call.format));
+pub(crate) fn get_physical_device_format_properties(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceFormatPropertiesParams) {
+    c.write(call.p_format_properties, properties(call.format));
 }
 
-pub(crate) fn get_physical_device_format_properties2(c: C<'_>, call: &GetPhysicalDeviceFormatProperties2Params) {
+pub(crate) fn get_physical_device_format_properties2(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceFormatProperties2Params) {
     let Some(out) = c.get_mut(call.p_format_properties) else { return };
     out.format_properties = properties(call.format);
     let desc = find(call.format);
@@ -115,10 +115,10 @@ pub(crate) fn get_physical_device_format_properties2(c: C<'_>, call: &GetPhysica
             it.optimal_tiling_features = FormatFeatureFlags2(image);
             it.buffer_features = FormatFeatureFlags2(buffer);
         } else if let Some(layout) = structure_by_type(s_type) {
-            // SAFETY: the chain of an output of this call, which is valid by the promise made to `C::in_call`: each
+            // SAFETY: the chain of an output of this call, which is valid by the promise made to `ApplicationMemory::in_call`: each
             // structure has the layout of its `sType` and is ours to write. `chain` has read the link already and keeps
             // no reference.
-            unsafe { clear_alone(at, layout) };
+            unsafe { clear_without_chain(at, layout) };
         }
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn get_physical_device_format_properties2(c: C<'_>, call: &GetPhysica
 ///
 /// `at` must lead to a valid output structure of this layout, which begins with its type and its chain, and to which
 /// nobody has a reference.
-unsafe fn clear_alone(at: Ptr<Opaque>, layout: &desc::Layout) {
+unsafe fn clear_without_chain(at: Ptr<Opaque>, layout: &desc::Layout) {
     let next = Ptr::<Ptr<Opaque>>::new(at.0 + 8);
     // SAFETY: a structure with a type has its link behind it, at eight, and is ours to write, by the contract of this
     // function; with a null link, `clear` stays in this structure.
@@ -142,7 +142,7 @@ unsafe fn clear_alone(at: Ptr<Opaque>, layout: &desc::Layout) {
 }
 
 /// What an image is made with, as far as support for it depends on that.
-struct Question {
+struct ImageFormatQuery {
     format: Format,
     ty: ImageType,
     tiling: ImageTiling,
@@ -150,7 +150,7 @@ struct Question {
     flags: ImageCreateFlags,
 }
 
-fn answer(question: &Question, heap_bytes: u64) -> Option<ImageFormatProperties> {
+fn image_format_properties(question: &ImageFormatQuery, heap_bytes: u64) -> Option<ImageFormatProperties> {
     let desc = find(question.format)?;
     let needed = features_for(question.usage.0);
     let has_all = image_features(desc) & needed == needed;
@@ -188,32 +188,32 @@ fn features_for(usage: u32) -> u64 {
 }
 
 pub(crate) fn get_physical_device_image_format_properties(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceImageFormatPropertiesParams,
 ) -> Result {
     let (format, ty, tiling) = (call.format, call.type_, call.tiling);
-    let question = Question { format, ty, tiling, usage: call.usage, flags: call.flags };
+    let question = ImageFormatQuery { format, ty, tiling, usage: call.usage, flags: call.flags };
     let heap_bytes = c.physical_device(call.physical_device).settings.heap_bytes;
-    let answer = answer(&question, heap_bytes);
-    c.put(call.p_image_format_properties, answer.unwrap_or_else(ImageFormatProperties::zeroed));
+    let answer = image_format_properties(&question, heap_bytes);
+    c.write(call.p_image_format_properties, answer.unwrap_or_else(ImageFormatProperties::zeroed));
     if answer.is_some() { Result::SUCCESS } else { Result::ERROR_FORMAT_NOT_SUPPORTED }
 }
 
 pub(crate) fn get_physical_device_image_format_properties2(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceImageFormatProperties2Params,
 ) -> Result {
     let Some(info) = c.get(call.p_image_format_info).filter(|_| !call.p_image_format_properties.is_null()) else {
         return Result::ERROR_UNKNOWN;
     };
     let (format, ty, tiling) = (info.format, info.type_, info.tiling);
-    let question = Question { format, ty, tiling, usage: info.usage, flags: info.flags };
+    let question = ImageFormatQuery { format, ty, tiling, usage: info.usage, flags: info.flags };
     // SAFETY: the output of this call, which is not null and so valid with its chain, by the promise made to
-    // `C::in_call` (VUID-vkGetPhysicalDeviceImageFormatProperties2-pImageFormatProperties-parameter). No reference to
+    // `ApplicationMemory::in_call` (VUID-vkGetPhysicalDeviceImageFormatProperties2-pImageFormatProperties-parameter). No reference to
     // it exists yet.
     unsafe { crate::tabled::clear(call.p_image_format_properties.0, ImageFormatProperties2::layout()) };
     let Some(out) = c.get_mut(call.p_image_format_properties) else { return Result::ERROR_UNKNOWN };
-    let Some(answer) = answer(&question, c.physical_device(call.physical_device).settings.heap_bytes) else {
+    let Some(answer) = image_format_properties(&question, c.physical_device(call.physical_device).settings.heap_bytes) else {
         return Result::ERROR_FORMAT_NOT_SUPPORTED;
     };
     out.image_format_properties = answer;
@@ -254,7 +254,7 @@ pub(crate) fn sparse_properties(format: Format) -> Option<SparseImageFormatPrope
 }
 
 pub(crate) fn get_physical_device_sparse_image_format_properties(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSparseImageFormatPropertiesParams,
 ) {
     let found: Vec<SparseImageFormatProperties> = sparse_properties(call.format).into_iter().collect();
@@ -262,7 +262,7 @@ pub(crate) fn get_physical_device_sparse_image_format_properties(
 }
 
 pub(crate) fn get_physical_device_sparse_image_format_properties2(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSparseImageFormatProperties2Params,
 ) {
     let format = c.get(call.p_format_info).map_or(Format::UNDEFINED, |it| it.format);

@@ -2,9 +2,9 @@
 
 use lavascope_abi::*;
 
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::images::{IMAGES, ImageData};
-use crate::transfer::{Region, copy_images, narrow_image, rows};
+use crate::transfer::{TexelRegion, copy_images, to_image_copy, for_each_row};
 
 /// With the flag for plain copies, memory has the rows as the driver lays them out.
 fn region(
@@ -12,25 +12,25 @@ fn region(
     flags: HostImageCopyFlags,
     (at, offset, extent): (ImageSubresourceLayers, Offset3D, Extent3D),
     (row_length, image_height): (u32, u32),
-) -> Region {
+) -> TexelRegion {
     if flags.0 & HostImageCopyFlags::MEMCPY.0 == 0 {
-        return Region { at, offset, extent, row_length, image_height };
+        return TexelRegion { at, offset, extent, row_length, image_height };
     }
     let plane = image.shape.plane(at.aspect_mask);
     let level = plane.level(at.mip_level, at.base_array_layer);
     let row_length = (level.row_pitch / plane.block_size) as u32 * plane.block_extent[0];
     let image_height = level.blocks[1] as u32 * plane.block_extent[1];
-    Region { at, offset, extent, row_length, image_height }
+    TexelRegion { at, offset, extent, row_length, image_height }
 }
 
-pub(crate) fn copy_memory_to_image(c: C<'_>, call: &CopyMemoryToImageParams) -> Result {
+pub(crate) fn copy_memory_to_image(c: ApplicationMemory<'_>, call: &CopyMemoryToImageParams) -> Result {
     let Some(info) = c.get(call.p_copy_memory_to_image_info) else { return Result::ERROR_UNKNOWN };
     let image = IMAGES.get(info.dst_image.0);
     let Some((image, texels)) = image.and_then(|it| Some((it.clone(), it.binding()?))) else { return Result::SUCCESS };
     for it in c.slice(info.p_regions, info.region_count) {
         let place = (it.image_subresource, it.image_offset, it.image_extent);
         let region = region(&image, info.flags, place, (it.memory_row_length, it.memory_image_height));
-        rows(&image, &region, |outside, inside, size| {
+        for_each_row(&image, &region, |outside, inside, size| {
             let row = c.slice(Ptr::<u8>::new(it.p_host_pointer.0 + outside), size);
             texels.memory.write(texels.offset + inside, row);
         });
@@ -38,14 +38,14 @@ pub(crate) fn copy_memory_to_image(c: C<'_>, call: &CopyMemoryToImageParams) -> 
     Result::SUCCESS
 }
 
-pub(crate) fn copy_image_to_memory(c: C<'_>, call: &CopyImageToMemoryParams) -> Result {
+pub(crate) fn copy_image_to_memory(c: ApplicationMemory<'_>, call: &CopyImageToMemoryParams) -> Result {
     let Some(info) = c.get(call.p_copy_image_to_memory_info) else { return Result::ERROR_UNKNOWN };
     let image = IMAGES.get(info.src_image.0);
     let Some((image, texels)) = image.and_then(|it| Some((it.clone(), it.binding()?))) else { return Result::SUCCESS };
     for it in c.slice(info.p_regions, info.region_count) {
         let place = (it.image_subresource, it.image_offset, it.image_extent);
         let region = region(&image, info.flags, place, (it.memory_row_length, it.memory_image_height));
-        rows(&image, &region, |outside, inside, size| {
+        for_each_row(&image, &region, |outside, inside, size| {
             let row = c.slice_mut(Ptr::<u8>::new(it.p_host_pointer.0 + outside), size);
             texels.memory.read(texels.offset + inside, row);
         });
@@ -53,11 +53,11 @@ pub(crate) fn copy_image_to_memory(c: C<'_>, call: &CopyImageToMemoryParams) -> 
     Result::SUCCESS
 }
 
-pub(crate) fn copy_image_to_image(c: C<'_>, call: &CopyImageToImageParams) -> Result {
+pub(crate) fn copy_image_to_image(c: ApplicationMemory<'_>, call: &CopyImageToImageParams) -> Result {
     let Some(info) = c.get(call.p_copy_image_to_image_info) else { return Result::ERROR_UNKNOWN };
     if let (Some(from), Some(to)) = (IMAGES.get(info.src_image.0), IMAGES.get(info.dst_image.0)) {
         for it in c.slice(info.p_regions, info.region_count) {
-            copy_images(&from, &to, &narrow_image(it));
+            copy_images(&from, &to, &to_image_copy(it));
         }
     }
     Result::SUCCESS

@@ -30,14 +30,14 @@ pub(crate) struct Plane {
 
 /// A level of a layer: where it lies, its extent in blocks, and the way from one row or slice to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct LevelLayout {
     pub(crate) offset: u64,
     pub(crate) blocks: [u64; 3],
     pub(crate) row_pitch: u64,
     pub(crate) slice_pitch: u64,
 }
 
-impl Level {
+impl LevelLayout {
     fn size(&self) -> u64 {
         self.slice_pitch.saturating_mul(self.blocks[2])
     }
@@ -111,22 +111,22 @@ impl ImageShape {
 
 impl Plane {
     /// A level of a layer.
-    pub(crate) fn level(&self, level: u32, layer: u32) -> Level {
+    pub(crate) fn level(&self, level: u32, layer: u32) -> LevelLayout {
         let layer_offset = self.array_pitch.saturating_mul(u64::from(layer));
         let mut offset = self.offset.saturating_add(layer_offset);
         for before in 0..level.min(32) {
-            offset = offset.saturating_add(self.alone(before).size());
+            offset = offset.saturating_add(self.level_in_layer(before).size());
         }
-        Level { offset, ..self.alone(level) }
+        LevelLayout { offset, ..self.level_in_layer(level) }
     }
 
-    fn alone(&self, level: u32) -> Level {
+    fn level_in_layer(&self, level: u32) -> LevelLayout {
         let shrink = |extent: u32, block: u32| u64::from((extent >> level.min(31)).max(1).div_ceil(block));
         let [x, y, z] = self.block_extent;
         let Extent3D { width, height, depth } = self.extent;
         let blocks = [shrink(width, x), shrink(height, y), shrink(depth, z)];
         let row_pitch = (blocks[0] * self.block_size).next_multiple_of(ROW_ALIGNMENT);
-        Level { offset: 0, blocks, row_pitch, slice_pitch: row_pitch.saturating_mul(blocks[1]) }
+        LevelLayout { offset: 0, blocks, row_pitch, slice_pitch: row_pitch.saturating_mul(blocks[1]) }
     }
 }
 

@@ -5,15 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use lavascope_abi::*;
 
 use crate::buffers::{put_requirements, put_status};
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::formats;
 use crate::image_layout::ImageShape;
-use crate::memory::{Binding, Memory, WeakBinding};
-use crate::objects::Table;
+use crate::memory::{AllocationBinding, DeviceAllocation, WeakAllocationBinding};
+use crate::objects::DriverObjectTable;
 use crate::physical_device::{LAZY, ORDINARY_TYPES, PROTECTED};
 use crate::swapchain::SWAPCHAINS;
 
-pub(crate) static IMAGES: Table<ImageData> = Table::new(HandleType::Image);
+pub(crate) static IMAGES: DriverObjectTable<ImageData> = DriverObjectTable::new(HandleType::Image);
 /// Of images in memory: like real devices, whatever the pages of the system are.
 const ALIGNMENT: u64 = 4096;
 /// The size of a sparse block.
@@ -24,9 +24,9 @@ pub(crate) struct ImageData {
     pub(crate) shape: ImageShape,
     type_bits: u32,
     is_sparse: bool,
-    binding: RwLock<Option<WeakBinding>>,
+    binding: RwLock<Option<WeakAllocationBinding>>,
     /// Of an image of a swapchain, which brings its own.
-    memory: Option<Arc<Memory>>,
+    memory: Option<Arc<DeviceAllocation>>,
 }
 
 impl ImageData {
@@ -46,17 +46,17 @@ impl ImageData {
     /// An image of a swapchain; none without memory.
     pub(crate) fn of_swapchain(info: &ImageCreateInfo) -> Option<ImageData> {
         let image = ImageData::new(info);
-        let memory = Arc::new(Memory::new(image.requirements().size)?);
-        let binding = Binding { memory: Arc::clone(&memory), offset: 0 }.downgrade();
+        let memory = Arc::new(DeviceAllocation::new(image.requirements().size)?);
+        let binding = AllocationBinding { memory: Arc::clone(&memory), offset: 0 }.downgrade();
         Some(ImageData { binding: RwLock::new(Some(binding)), memory: Some(memory), ..image })
     }
 
     /// The bound memory and the offset of the image in it.
-    pub(crate) fn binding(&self) -> Option<Binding> {
+    pub(crate) fn binding(&self) -> Option<AllocationBinding> {
         self.binding.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade()
     }
 
-    fn bind(&self, binding: Option<Binding>) -> Result {
+    fn bind(&self, binding: Option<AllocationBinding>) -> Result {
         let Some(binding) = binding else { return Result::ERROR_UNKNOWN };
         *self.binding.write().unwrap_or_else(PoisonError::into_inner) = Some(binding.downgrade());
         Result::SUCCESS
@@ -73,7 +73,7 @@ impl ImageData {
     }
 
     /// Of one plane, where that is asked for.
-    fn requirements_for(&self, c: C<'_>, chain: Ptr<Opaque>) -> MemoryRequirements {
+    fn requirements_for(&self, c: ApplicationMemory<'_>, chain: Ptr<Opaque>) -> MemoryRequirements {
         match c.find::<ImagePlaneMemoryRequirementsInfo>(chain) {
             Some(it) => self.requirements_of(self.shape.plane(it.plane_aspect).size),
             None => self.requirements(),
@@ -81,22 +81,22 @@ impl ImageData {
     }
 }
 
-pub(crate) fn create_image(c: C<'_>, call: &CreateImageParams) -> Result {
+pub(crate) fn create_image(c: ApplicationMemory<'_>, call: &CreateImageParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
-    c.put(call.p_image, Image(IMAGES.add(ImageData::new(info))));
+    c.write(call.p_image, Image(IMAGES.add(ImageData::new(info))));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_image(_: C<'_>, call: &DestroyImageParams) {
+pub(crate) fn destroy_image(_: ApplicationMemory<'_>, call: &DestroyImageParams) {
     IMAGES.remove(call.image.0);
 }
 
-pub(crate) fn get_image_memory_requirements(c: C<'_>, call: &GetImageMemoryRequirementsParams) {
+pub(crate) fn get_image_memory_requirements(c: ApplicationMemory<'_>, call: &GetImageMemoryRequirementsParams) {
     let found = IMAGES.get(call.image.0).map(|it| it.requirements());
-    c.put(call.p_memory_requirements, found.unwrap_or_else(MemoryRequirements::zeroed));
+    c.write(call.p_memory_requirements, found.unwrap_or_else(MemoryRequirements::zeroed));
 }
 
-pub(crate) fn get_image_memory_requirements2(c: C<'_>, call: &GetImageMemoryRequirements2Params) {
+pub(crate) fn get_image_memory_requirements2(c: ApplicationMemory<'_>, call: &GetImageMemoryRequirements2Params) {
     let found = c.get(call.p_info).and_then(|info| {
         let image = IMAGES.get(info.image.0)?;
         Some(image.requirements_for(c, info.p_next))
@@ -104,7 +104,7 @@ pub(crate) fn get_image_memory_requirements2(c: C<'_>, call: &GetImageMemoryRequ
     put_requirements(c, call.p_memory_requirements, found);
 }
 
-pub(crate) fn get_device_image_memory_requirements(c: C<'_>, call: &GetDeviceImageMemoryRequirementsParams) {
+pub(crate) fn get_device_image_memory_requirements(c: ApplicationMemory<'_>, call: &GetDeviceImageMemoryRequirementsParams) {
     let found = c.get(call.p_info).and_then(|info| {
         let image = ImageData::new(c.get(info.p_create_info)?);
         let is_plane = info.plane_aspect.0 & 0x70 != 0;
@@ -114,14 +114,14 @@ pub(crate) fn get_device_image_memory_requirements(c: C<'_>, call: &GetDeviceIma
     put_requirements(c, call.p_memory_requirements, found);
 }
 
-pub(crate) fn bind_image_memory(_: C<'_>, call: &BindImageMemoryParams) -> Result {
+pub(crate) fn bind_image_memory(_: ApplicationMemory<'_>, call: &BindImageMemoryParams) -> Result {
     match IMAGES.get(call.image.0) {
-        Some(it) => it.bind(Binding::of(call.memory, call.memory_offset)),
+        Some(it) => it.bind(AllocationBinding::of(call.memory, call.memory_offset)),
         None => Result::ERROR_UNKNOWN,
     }
 }
 
-pub(crate) fn bind_image_memory2(c: C<'_>, call: &BindImageMemory2Params) -> Result {
+pub(crate) fn bind_image_memory2(c: ApplicationMemory<'_>, call: &BindImageMemory2Params) -> Result {
     let mut all = Result::SUCCESS;
     for it in c.slice(call.p_bind_infos, call.bind_info_count) {
         let result = IMAGES.get(it.image.0).map_or(Result::ERROR_UNKNOWN, |image| image.bind(binding_of(c, it)));
@@ -134,13 +134,13 @@ pub(crate) fn bind_image_memory2(c: C<'_>, call: &BindImageMemory2Params) -> Res
 }
 
 /// Memory of the application, or of an image of a swapchain.
-fn binding_of(c: C<'_>, info: &BindImageMemoryInfo) -> Option<Binding> {
+fn binding_of(c: ApplicationMemory<'_>, info: &BindImageMemoryInfo) -> Option<AllocationBinding> {
     let Some(it) = c.find::<BindImageMemorySwapchainInfoKHR>(info.p_next).filter(|it| it.swapchain.0 != 0) else {
-        return Binding::of(info.memory, info.memory_offset);
+        return AllocationBinding::of(info.memory, info.memory_offset);
     };
     let swapchain = SWAPCHAINS.get(it.swapchain.0)?;
     let image = IMAGES.get(swapchain.images.get(it.image_index as usize)?.0)?;
-    Some(Binding { memory: Arc::clone(image.memory.as_ref()?), offset: 0 })
+    Some(AllocationBinding { memory: Arc::clone(image.memory.as_ref()?), offset: 0 })
 }
 
 fn sparse_requirements(format: Format, shape: &ImageShape) -> Option<SparseImageMemoryRequirements> {
@@ -158,12 +158,12 @@ fn sparse_of(image: &ImageData) -> Vec<SparseImageMemoryRequirements> {
     found.into_iter().filter(|_| image.is_sparse).collect()
 }
 
-pub(crate) fn get_image_sparse_memory_requirements(c: C<'_>, call: &GetImageSparseMemoryRequirementsParams) {
+pub(crate) fn get_image_sparse_memory_requirements(c: ApplicationMemory<'_>, call: &GetImageSparseMemoryRequirementsParams) {
     let found = IMAGES.get(call.image.0).map(|it| sparse_of(&it)).unwrap_or_default();
     c.enumerate_values(call.p_sparse_memory_requirement_count, call.p_sparse_memory_requirements, &found);
 }
 
-pub(crate) fn get_image_sparse_memory_requirements2(c: C<'_>, call: &GetImageSparseMemoryRequirements2Params) {
+pub(crate) fn get_image_sparse_memory_requirements2(c: ApplicationMemory<'_>, call: &GetImageSparseMemoryRequirements2Params) {
     let image = c.get(call.p_info).and_then(|it| IMAGES.get(it.image.0));
     let found = image.map(|it| sparse_of(&it)).unwrap_or_default();
     let (count, to) = (call.p_sparse_memory_requirement_count, call.p_sparse_memory_requirements);
@@ -171,7 +171,7 @@ pub(crate) fn get_image_sparse_memory_requirements2(c: C<'_>, call: &GetImageSpa
 }
 
 pub(crate) fn get_device_image_sparse_memory_requirements(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDeviceImageSparseMemoryRequirementsParams,
 ) {
     let info = c.get(call.p_info).and_then(|it| c.get(it.p_create_info));
@@ -180,23 +180,23 @@ pub(crate) fn get_device_image_sparse_memory_requirements(
     c.enumerate(count, to, &found, |it, at| it.memory_requirements = found[at]);
 }
 
-pub(crate) fn get_image_subresource_layout(c: C<'_>, call: &GetImageSubresourceLayoutParams) {
+pub(crate) fn get_image_subresource_layout(c: ApplicationMemory<'_>, call: &GetImageSubresourceLayoutParams) {
     let (Some(image), Some(at)) = (IMAGES.get(call.image.0), c.get(call.p_subresource)) else { return };
-    c.put(call.p_layout, image.shape.subresource(at));
+    c.write(call.p_layout, image.shape.subresource(at));
 }
 
-pub(crate) fn get_image_subresource_layout2(c: C<'_>, call: &GetImageSubresourceLayout2Params) {
+pub(crate) fn get_image_subresource_layout2(c: ApplicationMemory<'_>, call: &GetImageSubresourceLayout2Params) {
     let (Some(image), Some(at)) = (IMAGES.get(call.image.0), c.get(call.p_subresource)) else { return };
     put_layout(c, call.p_layout, &image.shape, &at.image_subresource);
 }
 
-pub(crate) fn get_device_image_subresource_layout(c: C<'_>, call: &GetDeviceImageSubresourceLayoutParams) {
+pub(crate) fn get_device_image_subresource_layout(c: ApplicationMemory<'_>, call: &GetDeviceImageSubresourceLayoutParams) {
     let Some(info) = c.get(call.p_info) else { return };
     let (Some(image), Some(at)) = (c.get(info.p_create_info), c.get(info.p_subresource)) else { return };
     put_layout(c, call.p_layout, &ImageShape::of(image), &at.image_subresource);
 }
 
-fn put_layout(c: C<'_>, to: Ptr<SubresourceLayout2>, shape: &ImageShape, at: &ImageSubresource) {
+fn put_layout(c: ApplicationMemory<'_>, to: Ptr<SubresourceLayout2>, shape: &ImageShape, at: &ImageSubresource) {
     let Some(out) = c.get_mut(to) else { return };
     out.subresource_layout = shape.subresource(at);
     if let Some(it) = c.find_mut::<SubresourceHostMemcpySize>(out.p_next) {

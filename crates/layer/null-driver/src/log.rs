@@ -23,7 +23,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// A command was called.
-pub(crate) fn note(command: Command) {
+pub(crate) fn log_command(command: Command) {
     let Some(log) = &*LOG else { return };
     // The application goes on whatever becomes of our file.
     let _ = writeln!(log.lock().unwrap_or_else(PoisonError::into_inner), "{}", command.desc().name);

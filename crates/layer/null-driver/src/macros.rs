@@ -13,14 +13,14 @@ macro_rules! address {
 macro_rules! empty {
     ($($name:ident: $command:ident, $ty:ident = fn($($parameter:ty),*) -> $result:ty;)*) => {
         mod nothing {
-            use crate::answer::Answer;
+            use crate::answer::CommandReturn;
             use lavascope_abi::*;
 
             $(unsafe extern "system" fn $name<const LOGS: bool>($(_: $parameter),*) -> $result {
                 if LOGS {
-                    crate::log::note(Command::$command);
+                    crate::log::log_command(Command::$command);
                 }
-                Answer::accepted()
+                CommandReturn::success()
             })*
 
             pub(crate) fn empty<const LOGS: bool>(command: Command) -> Option<FnPtr> {
@@ -38,19 +38,19 @@ macro_rules! empty {
 macro_rules! by_table {
     ($($name:ident: $command:ident, $params:ident, $ty:ident = fn($($parameter:ident: $parameter_ty:ty),*) -> $result:ty;)*) => {
         mod table {
-            use crate::answer::{Answer, fence};
+            use crate::answer::{CommandReturn, catch_panic};
             use lavascope_abi::*;
 
             $(unsafe extern "system" fn $name<const LOGS: bool>($($parameter: $parameter_ty),*) -> $result {
                 if LOGS {
-                    crate::log::note(Command::$command);
+                    crate::log::log_command(Command::$command);
                 }
                 let params = $params { $($parameter),* };
                 // SAFETY: the loader and the application call this entry point with the parameters of this command,
                 // whose valid usage (its `VUID-vk…-parameter` rules) says that pointers and handles are valid until it
                 // returns.
-                let work = || unsafe { crate::tabled::answer(Command::$command, &params) };
-                fence(stringify!($command), || Answer::of(work()), Answer::failed)
+                let work = || unsafe { crate::tabled::write_outputs(Command::$command, &params) };
+                catch_panic(stringify!($command), || CommandReturn::from_result(work()), CommandReturn::failure)
             })*
 
             pub(crate) fn by_table<const LOGS: bool>(command: Command) -> Option<FnPtr> {
@@ -68,20 +68,20 @@ macro_rules! by_table {
 macro_rules! hand_written {
     ($module:ident, $finder:ident, $($name:ident: $command:ident, $params:ident, $ty:ident = $home:ident fn($($parameter:ident: $parameter_ty:ty),*) -> $result:ty;)*) => {
         mod $module {
-            use crate::answer::{Answer, fence};
-            use crate::c::C;
+            use crate::answer::{CommandReturn, catch_panic};
+            use crate::c::ApplicationMemory;
             use lavascope_abi::*;
 
             $(unsafe extern "system" fn $name<const LOGS: bool>($($parameter: $parameter_ty),*) -> $result {
                 if LOGS {
-                    crate::log::note(Command::$command);
+                    crate::log::log_command(Command::$command);
                 }
                 let params = $params { $($parameter),* };
                 // SAFETY: the loader and the application call this entry point with the parameters of this command,
                 // whose valid usage (its `VUID-vk…-parameter` rules) says that pointers and handles are valid until it
                 // returns; `c` is used until then.
-                let c = unsafe { C::in_call() };
-                fence(stringify!($command), || crate::$home::$name(c, &params), Answer::failed)
+                let c = unsafe { ApplicationMemory::in_call() };
+                catch_panic(stringify!($command), || crate::$home::$name(c, &params), CommandReturn::failure)
             })*
 
             pub(crate) fn $finder<const LOGS: bool>(command: Command) -> Option<FnPtr> {

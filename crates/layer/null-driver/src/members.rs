@@ -4,9 +4,9 @@ use lavascope_abi::desc::{EnumDesc, Field, Layout, Ty};
 use serde_json::Value;
 
 /// The bytes of a structure that is being filled.
-pub(crate) struct Bytes<'a>(pub(crate) &'a mut [u8]);
+pub(crate) struct StructBytes<'a>(pub(crate) &'a mut [u8]);
 
-impl Bytes<'_> {
+impl StructBytes<'_> {
     fn put(&mut self, at: u32, bytes: &[u8]) {
         let at = at as usize;
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
@@ -40,18 +40,18 @@ impl Bytes<'_> {
     }
 
     /// Writes an object of a profile into a structure.
-    pub(crate) fn object(&mut self, base: u32, layout: &Layout, value: &Value) -> Result<(), Fault> {
+    pub(crate) fn object(&mut self, base: u32, layout: &Layout, value: &Value) -> Result<(), ProfileError> {
         let Some(members) = value.as_object() else {
-            return Err(Fault::new(layout.name, format!("{} wants an object", layout.name)));
+            return Err(ProfileError::new(layout.name, format!("{} wants an object", layout.name)));
         };
         members.iter().try_for_each(|(name, value)| self.member(base, layout, name, value))
     }
 
-    pub(crate) fn member(&mut self, base: u32, layout: &Layout, name: &str, value: &Value) -> Result<(), Fault> {
+    pub(crate) fn member(&mut self, base: u32, layout: &Layout, name: &str, value: &Value) -> Result<(), ProfileError> {
         let Some(field) = layout.fields.iter().find(|it| it.name == name) else {
             let names = layout.fields.iter().map(|it| it.name);
             let hint = nearest(name, names).map(|it| format!("; is it {it}?")).unwrap_or_default();
-            return Err(Fault::new(name, format!("{} has no member {name}{hint}", layout.name)));
+            return Err(ProfileError::new(name, format!("{} has no member {name}{hint}", layout.name)));
         };
         if let (Ty::Char, Some(text)) = (&field.ty, value.as_str()) {
             let mut bytes = vec![0; field.count as usize];
@@ -70,16 +70,16 @@ impl Bytes<'_> {
         }
     }
 
-    fn value(&mut self, at: u32, field: &Field, value: &Value) -> Result<(), Fault> {
+    fn value(&mut self, at: u32, field: &Field, value: &Value) -> Result<(), ProfileError> {
         let number = match &field.ty {
             Ty::Struct(layout) => return self.object(at, layout, value),
             Ty::Chain | Ty::Pointer(_) | Ty::Opaque => return Ok(()),
-            Ty::Enum(desc) | Ty::Flags(desc) => named(desc, value),
+            Ty::Enum(desc) | Ty::Flags(desc) => enum_value(desc, value),
             Ty::Bool32 => value.as_bool().map(|it| f64::from(u8::from(it))).or(value.as_f64()),
             _ => value.as_f64(),
         };
         let Some(number) = number else {
-            return Err(Fault::new(field.name, format!("{value} is not a value of {}", field.name)));
+            return Err(ProfileError::new(field.name, format!("{value} is not a value of {}", field.name)));
         };
         if field.ty.size() == 8 && !matches!(field.ty, Ty::F64) {
             let exact = value.as_u64().or(value.as_i64().map(|it| it as u64)).unwrap_or(number as u64);
@@ -92,9 +92,9 @@ impl Bytes<'_> {
 }
 
 /// A number, a name, or a list of names of bits.
-fn named(desc: &EnumDesc, value: &Value) -> Option<f64> {
+fn enum_value(desc: &EnumDesc, value: &Value) -> Option<f64> {
     if let Some(values) = value.as_array() {
-        return values.iter().try_fold(0, |bits, it| Some(bits | named(desc, it)? as u64)).map(|it| it as f64);
+        return values.iter().try_fold(0, |bits, it| Some(bits | enum_value(desc, it)? as u64)).map(|it| it as f64);
     }
     if let Some(name) = value.as_str() {
         return desc.values.iter().find(|it| it.1 == name).map(|it| it.0 as f64);
@@ -104,14 +104,14 @@ fn named(desc: &EnumDesc, value: &Value) -> Option<f64> {
 
 /// A thing in a profile that cannot be understood, and the word that stands there.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ProfileError {
     pub(crate) word: String,
     pub(crate) problem: String,
 }
 
-impl Fault {
-    pub(crate) fn new(word: &str, problem: String) -> Fault {
-        Fault { word: word.to_owned(), problem }
+impl ProfileError {
+    pub(crate) fn new(word: &str, problem: String) -> ProfileError {
+        ProfileError { word: word.to_owned(), problem }
     }
 }
 

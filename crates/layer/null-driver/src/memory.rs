@@ -8,26 +8,26 @@ use lavascope_abi::*;
 use lavascope_platform::pages::{self, page_size};
 use lavascope_platform::shared_memory::SharedMemory;
 
-use crate::addresses::Addresses;
-use crate::c::C;
-use crate::objects::Table;
+use crate::addresses::DeviceAddressRange;
+use crate::c::ApplicationMemory;
+use crate::objects::DriverObjectTable;
 use crate::physical_device::heap_of;
 
-pub(crate) static MEMORIES: Table<Memory> = Table::new(HandleType::DeviceMemory);
+pub(crate) static MEMORIES: DriverObjectTable<DeviceAllocation> = DriverObjectTable::new(HandleType::DeviceMemory);
 
 /// Memory of a device.
-pub(crate) struct Memory {
-    addresses: Addresses,
+pub(crate) struct DeviceAllocation {
+    addresses: DeviceAddressRange,
     host: u64,
     pub(crate) size: u64,
-    kind: Kind,
+    kind: AllocationKind,
     /// None for memory that no application allocated.
     heap: Option<usize>,
     /// Where it is mapped at the application's wish, and how many bytes of it.
     placed: Mutex<Option<(u64, usize)>>,
 }
 
-enum Kind {
+enum AllocationKind {
     /// Ours, to be unmapped.
     Mapped,
     /// The application's own, imported.
@@ -36,12 +36,12 @@ enum Kind {
     Shared(SharedMemory),
 }
 
-impl Memory {
+impl DeviceAllocation {
     /// Fresh memory, of zeros; none where the system has no room.
-    pub(crate) fn new(size: u64) -> Option<Memory> {
-        let addresses = Addresses::next(size)?;
+    pub(crate) fn new(size: u64) -> Option<DeviceAllocation> {
+        let addresses = DeviceAddressRange::allocate(size)?;
         let host = map(addresses.first(), size, None)?;
-        Some(Memory { addresses, host, size, kind: Kind::Mapped, heap: None, placed: Mutex::default() })
+        Some(DeviceAllocation { addresses, host, size, kind: AllocationKind::Mapped, heap: None, placed: Mutex::default() })
     }
 
     /// The device address of the first byte.
@@ -74,7 +74,7 @@ impl Memory {
 
     /// The application's addresses are its own again: as a mapping of nothing, where they stay reserved. False where that
     /// cannot be.
-    fn give_back(&self, is_reserved: bool) -> bool {
+    fn unmap_placed(&self, is_reserved: bool) -> bool {
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, size)) = placed.take() else { return true };
         if !is_reserved {
@@ -94,10 +94,10 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for DeviceAllocation {
     fn drop(&mut self) {
-        self.give_back(false);
-        if !matches!(self.kind, Kind::Imported) {
+        self.unmap_placed(false);
+        if !matches!(self.kind, AllocationKind::Imported) {
             // SAFETY: our own mapping of this size, which nobody can reach any more.
             unsafe { pages::unmap(self.host, mapped_size(self.size)) };
         }
@@ -116,19 +116,19 @@ fn map(wish: u64, size: u64, file: Option<&SharedMemory>) -> Option<u64> {
     }
 }
 
-pub(crate) fn allocate_memory(c: C<'_>, call: &AllocateMemoryParams) -> Result {
+pub(crate) fn allocate_memory(c: ApplicationMemory<'_>, call: &AllocateMemoryParams) -> Result {
     let Some(info) = c.get(call.p_allocate_info) else { return Result::ERROR_UNKNOWN };
     let device = c.device(call.device);
     let Some(heap) = heap_of(info.memory_type_index) else { return Result::ERROR_UNKNOWN };
     let used = &device.heap_used[heap];
     let before = used.fetch_add(info.allocation_size, Ordering::Relaxed);
     let memory = match before.checked_add(info.allocation_size) {
-        Some(after) if after <= device.settings.heap_bytes => make(c, info, can_be_placed(&device.enabled)),
+        Some(after) if after <= device.settings.heap_bytes => allocate(c, info, can_be_placed(&device.enabled)),
         _ => Err(Result::ERROR_OUT_OF_DEVICE_MEMORY),
     };
     match memory {
         Ok(memory) => {
-            c.put(call.p_memory, DeviceMemory(MEMORIES.add(memory)));
+            c.write(call.p_memory, DeviceMemory(MEMORIES.add(memory)));
             Result::SUCCESS
         }
         Err(result) => {
@@ -138,16 +138,16 @@ pub(crate) fn allocate_memory(c: C<'_>, call: &AllocateMemoryParams) -> Result {
     }
 }
 
-fn make(c: C<'_>, info: &MemoryAllocateInfo, is_placed: bool) -> std::result::Result<Memory, Result> {
+fn allocate(c: ApplicationMemory<'_>, info: &MemoryAllocateInfo, is_placed: bool) -> std::result::Result<DeviceAllocation, Result> {
     let (size, heap) = (info.allocation_size, heap_of(info.memory_type_index));
     let wish = c.find::<MemoryOpaqueCaptureAddressAllocateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
     let addresses = match wish {
-        0 => Addresses::next(size).ok_or(Result::ERROR_OUT_OF_DEVICE_MEMORY)?,
-        wish => Addresses::at(wish, size).ok_or(Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)?,
+        0 => DeviceAddressRange::allocate(size).ok_or(Result::ERROR_OUT_OF_DEVICE_MEMORY)?,
+        wish => DeviceAddressRange::allocate_at(wish, size).ok_or(Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)?,
     };
     if let Some(it) = c.find::<ImportMemoryHostPointerInfoEXT>(info.p_next).filter(|it| it.handle_type.0 != 0) {
         let host = it.p_host_pointer.0;
-        return Ok(Memory { addresses, host, size, kind: Kind::Imported, heap, placed: Mutex::default() });
+        return Ok(DeviceAllocation { addresses, host, size, kind: AllocationKind::Imported, heap, placed: Mutex::default() });
     }
     let imported = c.find::<ImportMemoryFdInfoKHR>(info.p_next).filter(|it| it.handle_type.0 != 0);
     let is_exported = c.find::<ExportMemoryAllocateInfo>(info.p_next).is_some_and(|it| it.handle_types.0 != 0);
@@ -162,8 +162,8 @@ fn make(c: C<'_>, info: &MemoryAllocateInfo, is_placed: bool) -> std::result::Re
     let Some(host) = map(addresses.first(), size, file.as_ref()) else {
         return Err(Result::ERROR_OUT_OF_DEVICE_MEMORY);
     };
-    let kind = file.map_or(Kind::Mapped, Kind::Shared);
-    Ok(Memory { addresses, host, size, kind, heap, placed: Mutex::default() })
+    let kind = file.map_or(AllocationKind::Mapped, AllocationKind::Shared);
+    Ok(DeviceAllocation { addresses, host, size, kind, heap, placed: Mutex::default() })
 }
 
 /// Whether the application may say where memory is mapped.
@@ -175,18 +175,18 @@ fn new_file(size: u64) -> std::result::Result<SharedMemory, Result> {
     SharedMemory::new(mapped_size(size) as u64).map_err(|_| Result::ERROR_OUT_OF_DEVICE_MEMORY)
 }
 
-pub(crate) fn free_memory(c: C<'_>, call: &FreeMemoryParams) {
+pub(crate) fn free_memory(c: ApplicationMemory<'_>, call: &FreeMemoryParams) {
     let Some(memory) = MEMORIES.remove(call.memory.0) else { return };
     if let Some(heap) = memory.heap {
         c.device(call.device).heap_used[heap].fetch_sub(memory.size, Ordering::Relaxed);
     }
 }
 
-pub(crate) fn map_memory(c: C<'_>, call: &MapMemoryParams) -> Result {
+pub(crate) fn map_memory(c: ApplicationMemory<'_>, call: &MapMemoryParams) -> Result {
     map_at(c, call.memory, call.offset, call.pp_data.cast())
 }
 
-pub(crate) fn map_memory2(c: C<'_>, call: &MapMemory2Params) -> Result {
+pub(crate) fn map_memory2(c: ApplicationMemory<'_>, call: &MapMemory2Params) -> Result {
     let Some(info) = c.get(call.p_memory_map_info) else { return Result::ERROR_UNKNOWN };
     let placed = c.find::<MemoryMapPlacedInfoEXT>(info.p_next);
     match placed.filter(|_| info.flags.0 & MemoryMapFlags::PLACED_EXT.0 != 0) {
@@ -196,9 +196,9 @@ pub(crate) fn map_memory2(c: C<'_>, call: &MapMemory2Params) -> Result {
 }
 
 /// Maps a part at an address of the application's.
-fn map_placed(c: C<'_>, info: &MemoryMapInfo, at: u64, to: Ptr<u64>) -> Result {
+fn map_placed(c: ApplicationMemory<'_>, info: &MemoryMapInfo, at: u64, to: Ptr<u64>) -> Result {
     let Some(memory) = MEMORIES.get(info.memory.0) else { return Result::ERROR_MEMORY_MAP_FAILED };
-    let Kind::Shared(file) = &memory.kind else { return Result::ERROR_MEMORY_MAP_FAILED };
+    let AllocationKind::Shared(file) = &memory.kind else { return Result::ERROR_MEMORY_MAP_FAILED };
     let left = memory.size.saturating_sub(info.offset);
     let size = if info.size == WHOLE_SIZE { left } else { info.size };
     if at == 0 || size == 0 || mapped_size(size) > mapped_size(left) {
@@ -210,66 +210,66 @@ fn map_placed(c: C<'_>, info: &MemoryMapInfo, at: u64, to: Ptr<u64>) -> Result {
         return Result::ERROR_MEMORY_MAP_FAILED;
     }
     *memory.placed.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, size));
-    c.put(to, at);
+    c.write(to, at);
     Result::SUCCESS
 }
 
-pub(crate) fn unmap_memory(_: C<'_>, call: &UnmapMemoryParams) {
+pub(crate) fn unmap_memory(_: ApplicationMemory<'_>, call: &UnmapMemoryParams) {
     if let Some(memory) = MEMORIES.get(call.memory.0) {
-        memory.give_back(false);
+        memory.unmap_placed(false);
     }
 }
 
-pub(crate) fn unmap_memory2(c: C<'_>, call: &UnmapMemory2Params) -> Result {
+pub(crate) fn unmap_memory2(c: ApplicationMemory<'_>, call: &UnmapMemory2Params) -> Result {
     let Some(info) = c.get(call.p_memory_unmap_info) else { return Result::ERROR_UNKNOWN };
     match MEMORIES.get(info.memory.0) {
-        Some(memory) if !memory.give_back(info.flags.0 & MemoryUnmapFlags::RESERVE_EXT.0 != 0) => {
+        Some(memory) if !memory.unmap_placed(info.flags.0 & MemoryUnmapFlags::RESERVE_EXT.0 != 0) => {
             Result::ERROR_MEMORY_MAP_FAILED
         }
         _ => Result::SUCCESS,
     }
 }
 
-fn map_at(c: C<'_>, memory: DeviceMemory, offset: u64, to: Ptr<u64>) -> Result {
+fn map_at(c: ApplicationMemory<'_>, memory: DeviceMemory, offset: u64, to: Ptr<u64>) -> Result {
     match MEMORIES.get(memory.0) {
-        Some(it) => c.put(to, it.host(offset)),
+        Some(it) => c.write(to, it.host(offset)),
         None => return Result::ERROR_MEMORY_MAP_FAILED,
     }
     Result::SUCCESS
 }
 
-pub(crate) fn get_device_memory_commitment(c: C<'_>, call: &GetDeviceMemoryCommitmentParams) {
-    c.put(call.p_committed_memory_in_bytes, 0);
+pub(crate) fn get_device_memory_commitment(c: ApplicationMemory<'_>, call: &GetDeviceMemoryCommitmentParams) {
+    c.write(call.p_committed_memory_in_bytes, 0);
 }
 
 pub(crate) fn get_device_memory_opaque_capture_address(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDeviceMemoryOpaqueCaptureAddressParams,
 ) -> u64 {
     let memory = c.get(call.p_info).and_then(|it| MEMORIES.get(it.memory.0));
     memory.map_or(0, |it| it.address())
 }
 
-pub(crate) fn get_memory_fd_khr(c: C<'_>, call: &GetMemoryFdKHRParams) -> Result {
+pub(crate) fn get_memory_fd_khr(c: ApplicationMemory<'_>, call: &GetMemoryFdKHRParams) -> Result {
     let memory = c.get(call.p_get_fd_info).and_then(|it| MEMORIES.get(it.memory.0));
-    let Some(Kind::Shared(file)) = memory.as_deref().map(|it| &it.kind) else {
+    let Some(AllocationKind::Shared(file)) = memory.as_deref().map(|it| &it.kind) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };
     match file.to_handle() {
-        Ok(handle) => c.put(call.p_fd, handle as i32),
+        Ok(handle) => c.write(call.p_fd, handle as i32),
         Err(_) => return Result::ERROR_TOO_MANY_OBJECTS,
     }
     Result::SUCCESS
 }
 
-pub(crate) fn get_memory_fd_properties_khr(c: C<'_>, call: &GetMemoryFdPropertiesKHRParams) -> Result {
+pub(crate) fn get_memory_fd_properties_khr(c: ApplicationMemory<'_>, call: &GetMemoryFdPropertiesKHRParams) -> Result {
     let Some(out) = c.get_mut(call.p_memory_fd_properties) else { return Result::ERROR_UNKNOWN };
     out.memory_type_bits = crate::physical_device::ORDINARY_TYPES;
     Result::SUCCESS
 }
 
 pub(crate) fn get_memory_host_pointer_properties_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetMemoryHostPointerPropertiesEXTParams,
 ) -> Result {
     let Some(out) = c.get_mut(call.p_memory_host_pointer_properties) else { return Result::ERROR_UNKNOWN };
@@ -280,33 +280,33 @@ pub(crate) fn get_memory_host_pointer_properties_ext(
 
 /// Where a resource lies.
 #[derive(Clone)]
-pub(crate) struct Binding {
-    pub(crate) memory: Arc<Memory>,
+pub(crate) struct AllocationBinding {
+    pub(crate) memory: Arc<DeviceAllocation>,
     pub(crate) offset: u64,
 }
 
-impl Binding {
-    pub(crate) fn of(memory: DeviceMemory, offset: u64) -> Option<Binding> {
-        Some(Binding { memory: MEMORIES.get(memory.0)?, offset })
+impl AllocationBinding {
+    pub(crate) fn of(memory: DeviceMemory, offset: u64) -> Option<AllocationBinding> {
+        Some(AllocationBinding { memory: MEMORIES.get(memory.0)?, offset })
     }
 
     /// A resource does not keep its memory alive: the application may free it first.
-    pub(crate) fn downgrade(&self) -> WeakBinding {
-        WeakBinding { memory: Arc::downgrade(&self.memory), offset: self.offset, address: self.memory.address() }
+    pub(crate) fn downgrade(&self) -> WeakAllocationBinding {
+        WeakAllocationBinding { memory: Arc::downgrade(&self.memory), offset: self.offset, address: self.memory.address() }
     }
 }
 
 /// A binding as a resource keeps it.
 #[derive(Clone)]
-pub(crate) struct WeakBinding {
-    memory: Weak<Memory>,
+pub(crate) struct WeakAllocationBinding {
+    memory: Weak<DeviceAllocation>,
     offset: u64,
     address: u64,
 }
 
-impl WeakBinding {
-    pub(crate) fn upgrade(&self) -> Option<Binding> {
-        Some(Binding { memory: self.memory.upgrade()?, offset: self.offset })
+impl WeakAllocationBinding {
+    pub(crate) fn upgrade(&self) -> Option<AllocationBinding> {
+        Some(AllocationBinding { memory: self.memory.upgrade()?, offset: self.offset })
     }
 
     pub(crate) fn device_address(&self) -> u64 {

@@ -2,17 +2,17 @@
 
 use lavascope_abi::*;
 
-use crate::c::C;
-use crate::members::Bytes;
+use crate::c::ApplicationMemory;
+use crate::members::StructBytes;
 use crate::profile::booleans;
 use crate::properties;
-use crate::settings::Settings;
+use crate::settings::DriverSettings;
 
-pub(crate) fn get_physical_device_properties(c: C<'_>, call: &GetPhysicalDevicePropertiesParams) {
+pub(crate) fn get_physical_device_properties(c: ApplicationMemory<'_>, call: &GetPhysicalDevicePropertiesParams) {
     write_properties(c, call.p_properties, &c.physical_device(call.physical_device).settings);
 }
 
-pub(crate) fn get_physical_device_properties2(c: C<'_>, call: &GetPhysicalDeviceProperties2Params) {
+pub(crate) fn get_physical_device_properties2(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceProperties2Params) {
     let settings = &c.physical_device(call.physical_device).settings;
     let Some(out) = c.get(call.p_properties) else { return };
     let inner = std::mem::offset_of!(PhysicalDeviceProperties2, properties) as u64;
@@ -20,11 +20,11 @@ pub(crate) fn get_physical_device_properties2(c: C<'_>, call: &GetPhysicalDevice
     properties::fill_chain(c, out.p_next, settings);
 }
 
-fn write_properties(c: C<'_>, to: Ptr<PhysicalDeviceProperties>, settings: &Settings) {
+fn write_properties(c: ApplicationMemory<'_>, to: Ptr<PhysicalDeviceProperties>, settings: &DriverSettings) {
     let layout = PhysicalDeviceProperties::layout();
     let bytes = c.slice_mut(to.cast::<u8>(), layout.size);
     bytes.fill(0);
-    properties::fill(layout, &mut Bytes(bytes), settings);
+    properties::fill(layout, &mut StructBytes(bytes), settings);
     if let Some(out) = c.get_mut(to) {
         // Applications prefer a device that looks like a real one.
         out.device_type = PhysicalDeviceType::DISCRETE_GPU;
@@ -38,12 +38,12 @@ fn write_properties(c: C<'_>, to: Ptr<PhysicalDeviceProperties>, settings: &Sett
     }
 }
 
-pub(crate) fn get_physical_device_features(c: C<'_>, call: &GetPhysicalDeviceFeaturesParams) {
+pub(crate) fn get_physical_device_features(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceFeaturesParams) {
     let settings = &c.physical_device(call.physical_device).settings;
     write_features(c, call.p_features.cast(), PhysicalDeviceFeatures::layout(), settings);
 }
 
-pub(crate) fn get_physical_device_features2(c: C<'_>, call: &GetPhysicalDeviceFeatures2Params) {
+pub(crate) fn get_physical_device_features2(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceFeatures2Params) {
     let settings = &c.physical_device(call.physical_device).settings;
     let Some(out) = c.get(call.p_features) else { return };
     let inner = std::mem::offset_of!(PhysicalDeviceFeatures2, features) as u64;
@@ -56,7 +56,7 @@ pub(crate) fn get_physical_device_features2(c: C<'_>, call: &GetPhysicalDeviceFe
     }
 }
 
-fn write_features(c: C<'_>, to: Ptr<Opaque>, layout: &'static desc::Layout, settings: &Settings) {
+fn write_features(c: ApplicationMemory<'_>, to: Ptr<Opaque>, layout: &'static desc::Layout, settings: &DriverSettings) {
     let bytes = c.slice_mut(to.cast::<u8>(), layout.size);
     for field in booleans(layout) {
         let is_on = settings.has_feature(layout.name, field.name);
@@ -66,7 +66,7 @@ fn write_features(c: C<'_>, to: Ptr<Opaque>, layout: &'static desc::Layout, sett
 }
 
 pub(crate) fn get_physical_device_queue_family_properties(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceQueueFamilyPropertiesParams,
 ) {
     let families = &c.physical_device(call.physical_device).settings.queue_families;
@@ -74,7 +74,7 @@ pub(crate) fn get_physical_device_queue_family_properties(
 }
 
 pub(crate) fn get_physical_device_queue_family_properties2(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceQueueFamilyProperties2Params,
 ) {
     let families = &c.physical_device(call.physical_device).settings.queue_families;
@@ -85,7 +85,7 @@ pub(crate) fn get_physical_device_queue_family_properties2(
     });
 }
 
-fn chained_family(c: C<'_>, first: Ptr<Opaque>, flags: u32, index: u32) {
+fn chained_family(c: ApplicationMemory<'_>, first: Ptr<Opaque>, flags: u32, index: u32) {
     let has = |bits: QueueFlags| flags & bits.0 != 0;
     if let Some(it) = c.find_mut::<QueueFamilyGlobalPriorityProperties>(first) {
         it.priority_count = 4;
@@ -141,7 +141,7 @@ pub(crate) fn heap_of(memory_type: u32) -> Option<usize> {
     MEMORY_TYPES.get(memory_type as usize).map(|it| it.1 as usize)
 }
 
-fn memory_properties(settings: &Settings) -> PhysicalDeviceMemoryProperties {
+fn memory_properties(settings: &DriverSettings) -> PhysicalDeviceMemoryProperties {
     let mut out = PhysicalDeviceMemoryProperties::zeroed();
     out.memory_type_count = MEMORY_TYPES.len() as u32;
     for (to, from) in out.memory_types.iter_mut().zip(MEMORY_TYPES) {
@@ -154,12 +154,12 @@ fn memory_properties(settings: &Settings) -> PhysicalDeviceMemoryProperties {
     out
 }
 
-pub(crate) fn get_physical_device_memory_properties(c: C<'_>, call: &GetPhysicalDeviceMemoryPropertiesParams) {
+pub(crate) fn get_physical_device_memory_properties(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceMemoryPropertiesParams) {
     let settings = &c.physical_device(call.physical_device).settings;
-    c.put(call.p_memory_properties, memory_properties(settings));
+    c.write(call.p_memory_properties, memory_properties(settings));
 }
 
-pub(crate) fn get_physical_device_memory_properties2(c: C<'_>, call: &GetPhysicalDeviceMemoryProperties2Params) {
+pub(crate) fn get_physical_device_memory_properties2(c: ApplicationMemory<'_>, call: &GetPhysicalDeviceMemoryProperties2Params) {
     let settings = &c.physical_device(call.physical_device).settings;
     let Some(out) = c.get_mut(call.p_memory_properties) else { return };
     out.memory_properties = memory_properties(settings);
@@ -171,7 +171,7 @@ pub(crate) fn get_physical_device_memory_properties2(c: C<'_>, call: &GetPhysica
 }
 
 pub(crate) fn get_physical_device_multisample_properties_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceMultisamplePropertiesEXTParams,
 ) {
     if let Some(out) = c.get_mut(call.p_multisample_properties) {
@@ -180,7 +180,7 @@ pub(crate) fn get_physical_device_multisample_properties_ext(
 }
 
 pub(crate) fn get_physical_device_calibrateable_time_domains_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceCalibrateableTimeDomainsKHRParams,
 ) -> Result {
     let domains =
@@ -190,7 +190,7 @@ pub(crate) fn get_physical_device_calibrateable_time_domains_khr(
 
 /// All rates up to 4 by 4, the largest first, as the specification orders them.
 pub(crate) fn get_physical_device_fragment_shading_rates_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceFragmentShadingRatesKHRParams,
 ) -> Result {
     let rates = [(4, 4), (4, 2), (2, 4), (4, 1), (2, 2), (1, 4), (2, 1), (1, 2), (1, 1)];

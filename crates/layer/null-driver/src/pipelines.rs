@@ -4,8 +4,8 @@
 
 use lavascope_abi::*;
 
-use crate::c::C;
-use crate::objects::{Table, next_handle};
+use crate::c::ApplicationMemory;
+use crate::objects::{DriverObjectTable, next_handle};
 use crate::properties::{DEVICE_ID, PIPELINE_CACHE_UUID, VENDOR_ID};
 
 /// An empty cache: the header alone.
@@ -16,23 +16,23 @@ fn cache() -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn get_pipeline_cache_data(c: C<'_>, call: &GetPipelineCacheDataParams) -> Result {
+pub(crate) fn get_pipeline_cache_data(c: ApplicationMemory<'_>, call: &GetPipelineCacheDataParams) -> Result {
     c.give_bytes(call.p_data_size, call.p_data.cast(), &cache())
 }
 
-pub(crate) fn get_validation_cache_data_ext(c: C<'_>, call: &GetValidationCacheDataEXTParams) -> Result {
+pub(crate) fn get_validation_cache_data_ext(c: ApplicationMemory<'_>, call: &GetValidationCacheDataEXTParams) -> Result {
     c.give_bytes(call.p_data_size, call.p_data.cast(), &cache())
 }
 
-pub(crate) fn get_cuda_module_cache_nv(c: C<'_>, call: &GetCudaModuleCacheNVParams) -> Result {
+pub(crate) fn get_cuda_module_cache_nv(c: ApplicationMemory<'_>, call: &GetCudaModuleCacheNVParams) -> Result {
     c.give_bytes(call.p_cache_size, call.p_cache_data.cast(), &cache())
 }
 
 /// By shader object, its binary.
-static SHADERS: Table<Vec<u8>> = Table::new(HandleType::ShaderEXT);
+static SHADERS: DriverObjectTable<Vec<u8>> = DriverObjectTable::new(HandleType::ShaderEXT);
 
 /// What an object is made of: its code, and how many sets and push constants it has. A binary is its own.
-fn binary_of(c: C<'_>, info: &ShaderCreateInfoEXT) -> Vec<u8> {
+fn binary_of(c: ApplicationMemory<'_>, info: &ShaderCreateInfoEXT) -> Vec<u8> {
     let code = c.slice(info.p_code.cast::<u8>(), info.code_size);
     if info.code_type == ShaderCodeTypeEXT::BINARY_EXT {
         return code.to_vec();
@@ -47,7 +47,7 @@ fn binary_of(c: C<'_>, info: &ShaderCreateInfoEXT) -> Vec<u8> {
     b"lavascope-shader".iter().copied().chain(parts.iter().flat_map(|it| it.to_le_bytes())).collect()
 }
 
-pub(crate) fn create_shaders_ext(c: C<'_>, call: &CreateShadersEXTParams) -> Result {
+pub(crate) fn create_shaders_ext(c: ApplicationMemory<'_>, call: &CreateShadersEXTParams) -> Result {
     let infos = c.slice(call.p_create_infos, call.create_info_count);
     for (out, info) in c.slice_mut(call.p_shaders, call.create_info_count).iter_mut().zip(infos) {
         *out = ShaderEXT(SHADERS.add(binary_of(c, info)));
@@ -55,11 +55,11 @@ pub(crate) fn create_shaders_ext(c: C<'_>, call: &CreateShadersEXTParams) -> Res
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_shader_ext(_: C<'_>, call: &DestroyShaderEXTParams) {
+pub(crate) fn destroy_shader_ext(_: ApplicationMemory<'_>, call: &DestroyShaderEXTParams) {
     SHADERS.remove(call.shader.0);
 }
 
-pub(crate) fn get_shader_binary_data_ext(c: C<'_>, call: &GetShaderBinaryDataEXTParams) -> Result {
+pub(crate) fn get_shader_binary_data_ext(c: ApplicationMemory<'_>, call: &GetShaderBinaryDataEXTParams) -> Result {
     match SHADERS.get(call.shader.0) {
         Some(binary) => c.give_bytes(call.p_data_size, call.p_data.cast(), &binary),
         None => Result::ERROR_UNKNOWN,
@@ -67,7 +67,7 @@ pub(crate) fn get_shader_binary_data_ext(c: C<'_>, call: &GetShaderBinaryDataEXT
 }
 
 /// One binary per pipeline, or as many as keys are given.
-pub(crate) fn create_pipeline_binaries_khr(c: C<'_>, call: &CreatePipelineBinariesKHRParams) -> Result {
+pub(crate) fn create_pipeline_binaries_khr(c: ApplicationMemory<'_>, call: &CreatePipelineBinariesKHRParams) -> Result {
     let (Some(info), Some(out)) = (c.get(call.p_create_info), c.get_mut(call.p_binaries)) else {
         return Result::ERROR_UNKNOWN;
     };
@@ -90,12 +90,12 @@ fn put_key(out: Option<&mut PipelineBinaryKeyKHR>) {
     }
 }
 
-pub(crate) fn get_pipeline_key_khr(c: C<'_>, call: &GetPipelineKeyKHRParams) -> Result {
+pub(crate) fn get_pipeline_key_khr(c: ApplicationMemory<'_>, call: &GetPipelineKeyKHRParams) -> Result {
     put_key(c.get_mut(call.p_pipeline_key));
     Result::SUCCESS
 }
 
-pub(crate) fn get_pipeline_binary_data_khr(c: C<'_>, call: &GetPipelineBinaryDataKHRParams) -> Result {
+pub(crate) fn get_pipeline_binary_data_khr(c: ApplicationMemory<'_>, call: &GetPipelineBinaryDataKHRParams) -> Result {
     put_key(c.get_mut(call.p_pipeline_binary_key));
     let Some(size) = c.get_mut(call.p_pipeline_binary_data_size) else { return Result::ERROR_UNKNOWN };
     let is_too_small = !call.p_pipeline_binary_data.is_null() && *size < 16;
@@ -116,13 +116,13 @@ fn put_identifier(out: Option<&mut ShaderModuleIdentifierEXT>, number: u64) {
     }
 }
 
-pub(crate) fn get_shader_module_identifier_ext(c: C<'_>, call: &GetShaderModuleIdentifierEXTParams) {
+pub(crate) fn get_shader_module_identifier_ext(c: ApplicationMemory<'_>, call: &GetShaderModuleIdentifierEXTParams) {
     put_identifier(c.get_mut(call.p_identifier), call.shader_module.0);
 }
 
 /// The same code has the same identifier.
 pub(crate) fn get_shader_module_create_info_identifier_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetShaderModuleCreateInfoIdentifierEXTParams,
 ) {
     let Some(info) = c.get(call.p_create_info) else { return };
@@ -133,26 +133,26 @@ pub(crate) fn get_shader_module_create_info_identifier_ext(
 }
 
 pub(crate) fn get_deferred_operation_max_concurrency_khr(
-    _: C<'_>,
+    _: ApplicationMemory<'_>,
     _: &GetDeferredOperationMaxConcurrencyKHRParams,
 ) -> u32 {
     1
 }
 
 /// Nothing is ever deferred, so every operation is done.
-pub(crate) fn get_deferred_operation_result_khr(_: C<'_>, _: &GetDeferredOperationResultKHRParams) -> Result {
+pub(crate) fn get_deferred_operation_result_khr(_: ApplicationMemory<'_>, _: &GetDeferredOperationResultKHRParams) -> Result {
     Result::SUCCESS
 }
 
-pub(crate) fn get_image_view_handle_nvx(c: C<'_>, call: &GetImageViewHandleNVXParams) -> u32 {
+pub(crate) fn get_image_view_handle_nvx(c: ApplicationMemory<'_>, call: &GetImageViewHandleNVXParams) -> u32 {
     c.get(call.p_info).map_or(0, |it| it.image_view.0 as u32)
 }
 
-pub(crate) fn get_image_view_handle64_nvx(c: C<'_>, call: &GetImageViewHandle64NVXParams) -> u64 {
+pub(crate) fn get_image_view_handle64_nvx(c: ApplicationMemory<'_>, call: &GetImageViewHandle64NVXParams) -> u64 {
     c.get(call.p_info).map_or(0, |it| it.image_view.0)
 }
 
-pub(crate) fn get_image_view_address_nvx(c: C<'_>, call: &GetImageViewAddressNVXParams) -> Result {
+pub(crate) fn get_image_view_address_nvx(c: ApplicationMemory<'_>, call: &GetImageViewAddressNVXParams) -> Result {
     let Some(out) = c.get_mut(call.p_properties) else { return Result::ERROR_UNKNOWN };
     out.device_address = call.image_view.0 << 8;
     out.size = 256;
@@ -160,7 +160,7 @@ pub(crate) fn get_image_view_address_nvx(c: C<'_>, call: &GetImageViewAddressNVX
 }
 
 pub(crate) fn get_pipeline_indirect_device_address_nv(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPipelineIndirectDeviceAddressNVParams,
 ) -> u64 {
     c.get(call.p_info).map_or(0, |it| (it.pipeline.0 & 0xffff_ffff) << 8)

@@ -12,9 +12,9 @@ use lavascope_abi::desc::{Layout, Ty};
 use lavascope_abi::{QueueFamilyProperties, STRUCTURES, Structure, cast, structure_by_name};
 use serde_json::Value;
 
-use crate::extensions::{self, Kind};
+use crate::extensions::{self, ApiBlockKind};
 use crate::generated::extensions::BLOCKS;
-use crate::members::{Bytes, Fault, nearest};
+use crate::members::{StructBytes, ProfileError, nearest};
 use crate::settings::Execute;
 
 const KEYS: &[&str] = &["extensions", "features", "properties", "formats", "queueFamiliesProperties", "videoProfiles"];
@@ -49,7 +49,7 @@ impl Profile {
             .map_err(|error| format!("{}:{}: not JSON: {error}", error.line(), error.column()))?;
         let mut profile = Profile::default();
         profile.document(&value).map_err(|it| {
-            let (line, column) = place(text, &it.word);
+            let (line, column) = line_and_column(text, &it.word);
             format!("{line}:{column}: {}", it.problem)
         })?;
         Ok(profile)
@@ -64,35 +64,35 @@ impl Profile {
     }
 
     pub(crate) fn has_feature(&self, structure: &str, member: &str) -> bool {
-        self.features.iter().any(|it| it.1 == member && is_same_thing(it.0, structure))
+        self.features.iter().any(|it| it.1 == member && is_same_structure(it.0, structure))
     }
 
     /// The properties that replace those of a structure, written into its bytes.
-    pub(crate) fn replace(&self, layout: &Layout, bytes: &mut Bytes<'_>) {
+    pub(crate) fn override_properties(&self, layout: &Layout, bytes: &mut StructBytes<'_>) {
         for (structure, member, value) in &self.properties {
             let has = || layout.fields.iter().any(|it| it.name == *member);
-            if is_same_thing(structure, layout.name) && has() {
+            if is_same_structure(structure, layout.name) && has() {
                 // Checked when it was read; a structure that shares only the name of a member keeps its own.
                 let _ = bytes.member(0, layout, member, value);
             }
         }
     }
 
-    fn document(&mut self, value: &Value) -> Result<(), Fault> {
+    fn document(&mut self, value: &Value) -> Result<(), ProfileError> {
         let capabilities = value.get("capabilities").and_then(Value::as_object);
         let Some(capabilities) = capabilities else {
-            return Err(Fault::new("", "a profile has an object \"capabilities\"".to_owned()));
+            return Err(ProfileError::new("", "a profile has an object \"capabilities\"".to_owned()));
         };
         for key in value.as_object().into_iter().flat_map(|it| it.keys()) {
             if !TOP_KEYS.contains(&key.as_str()) {
-                return Err(Fault::new(key, format!("a profile cannot have \"{key}\", only {}", TOP_KEYS.join(", "))));
+                return Err(ProfileError::new(key, format!("a profile cannot have \"{key}\", only {}", TOP_KEYS.join(", "))));
             }
         }
         for (name, it) in capabilities {
             for (key, _) in members(it, name)? {
                 if !KEYS.contains(&key.as_str()) {
                     let problem = format!("\"{name}\" cannot have \"{key}\", only {}", KEYS.join(", "));
-                    return Err(Fault::new(key, problem));
+                    return Err(ProfileError::new(key, problem));
                 }
             }
             self.read_extensions(&it["extensions"])?;
@@ -103,26 +103,26 @@ impl Profile {
         self.read_ours(&value["lavascope"])
     }
 
-    fn read_ours(&mut self, value: &Value) -> Result<(), Fault> {
+    fn read_ours(&mut self, value: &Value) -> Result<(), ProfileError> {
         for (key, value) in members(value, "lavascope")? {
             match (key.as_str(), value.as_str(), value.as_u64()) {
                 ("execute", Some(text), _) => {
-                    self.execute = Some(Execute::parse(text).map_err(|it| Fault::new(text, it))?);
+                    self.execute = Some(Execute::parse(text).map_err(|it| ProfileError::new(text, it))?);
                 }
                 ("memory_heap_bytes", _, Some(bytes)) => self.heap_bytes = Some(bytes),
                 _ => {
                     let problem = "\"lavascope\" has \"execute\", a text, and \"memory_heap_bytes\", a number";
-                    return Err(Fault::new(key, problem.to_owned()));
+                    return Err(ProfileError::new(key, problem.to_owned()));
                 }
             }
         }
         Ok(())
     }
 
-    fn read_extensions(&mut self, value: &Value) -> Result<(), Fault> {
+    fn read_extensions(&mut self, value: &Value) -> Result<(), ProfileError> {
         for (name, version) in members(value, "extensions")? {
             let c_name = std::ffi::CString::new(name.as_str()).unwrap_or_default();
-            let is_known = extensions::by_name(&c_name).is_some_and(|it| it.kind != Kind::Version);
+            let is_known = extensions::by_name(&c_name).is_some_and(|it| it.kind != ApiBlockKind::Version);
             if !is_known {
                 let names = BLOCKS.iter().filter_map(|it| it.name.to_str().ok());
                 return Err(unknown(name, "extension", names));
@@ -133,12 +133,12 @@ impl Profile {
         Ok(())
     }
 
-    fn read_features(&mut self, value: &Value) -> Result<(), Fault> {
+    fn read_features(&mut self, value: &Value) -> Result<(), ProfileError> {
         for (name, value) in members(value, "features")? {
             let (layout, value) = structure(name, value, "features", "VkPhysicalDeviceFeatures")?;
             for (member, value) in members(value, name)? {
                 let mut scratch = vec![0; layout.size as usize];
-                Bytes(&mut scratch).member(0, layout, member, value)?;
+                StructBytes(&mut scratch).member(0, layout, member, value)?;
                 if value.as_bool() == Some(true) {
                     self.features.push((layout.name, member.clone()));
                 }
@@ -147,26 +147,26 @@ impl Profile {
         Ok(())
     }
 
-    fn read_properties(&mut self, value: &Value) -> Result<(), Fault> {
+    fn read_properties(&mut self, value: &Value) -> Result<(), ProfileError> {
         for (name, value) in members(value, "properties")? {
             let (layout, value) = structure(name, value, "properties", "VkPhysicalDeviceProperties")?;
             for (member, value) in members(value, name)? {
                 let mut scratch = vec![0; layout.size as usize];
-                Bytes(&mut scratch).member(0, layout, member, value)?;
+                StructBytes(&mut scratch).member(0, layout, member, value)?;
                 self.properties.push((layout.name, member.clone(), value.clone()));
             }
         }
         Ok(())
     }
 
-    fn read_queue_families(&mut self, value: &Value) -> Result<(), Fault> {
+    fn read_queue_families(&mut self, value: &Value) -> Result<(), ProfileError> {
         let Some(families) = value.as_array() else { return Ok(()) };
         for it in families {
             let layout = QueueFamilyProperties::layout();
             let mut words = vec![0u64; (layout.size as usize).div_ceil(8)];
             let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
             let it = if it[layout.name].is_object() { &it[layout.name] } else { it };
-            Bytes(&mut bytes).object(0, layout, it)?;
+            StructBytes(&mut bytes).object(0, layout, it)?;
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
                 *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
             }
@@ -178,10 +178,10 @@ impl Profile {
 }
 
 /// The members of an object, which may be left out.
-fn members<'a>(value: &'a Value, name: &str) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, Fault> {
+fn members<'a>(value: &'a Value, name: &str) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, ProfileError> {
     match value {
         Value::Object(_) | Value::Null => Ok(value.as_object().into_iter().flatten()),
-        _ => Err(Fault::new(name, format!("\"{name}\" wants an object"))),
+        _ => Err(ProfileError::new(name, format!("\"{name}\" wants an object"))),
     }
 }
 
@@ -191,7 +191,7 @@ fn structure<'a>(
     members: &'a Value,
     inner: &str,
     whole: &str,
-) -> Result<(&'static Layout, &'a Value), Fault> {
+) -> Result<(&'static Layout, &'a Value), ProfileError> {
     let is_wrapper = name.strip_prefix(whole).is_some_and(|it| it == "2" || it == "2KHR");
     let (name, members) = if is_wrapper { (whole, &members[inner]) } else { (name, members) };
     let promoted = name.trim_end_matches(|c: char| c.is_ascii_uppercase());
@@ -201,19 +201,19 @@ fn structure<'a>(
     }
 }
 
-fn unknown<'a>(name: &str, what: &str, names: impl Iterator<Item = &'a str>) -> Fault {
+fn unknown<'a>(name: &str, what: &str, names: impl Iterator<Item = &'a str>) -> ProfileError {
     let hint = nearest(name, names).map(|it| format!("; is it {it}?")).unwrap_or_default();
-    Fault::new(name, format!("{name} is no {what} of this driver{hint}"))
+    ProfileError::new(name, format!("{name} is no {what} of this driver{hint}"))
 }
 
 /// The structures of whole versions repeat members of others.
-fn is_same_thing(a: &str, b: &str) -> bool {
+fn is_same_structure(a: &str, b: &str) -> bool {
     let is_version = |it: &str| it.starts_with("VkPhysicalDeviceVulkan1");
     a == b || is_version(a) || is_version(b)
 }
 
 /// Line and column of a word in quotes.
-fn place(text: &str, word: &str) -> (usize, usize) {
+fn line_and_column(text: &str, word: &str) -> (usize, usize) {
     let at = text.find(&format!("\"{word}\"")).unwrap_or(0);
     let before = &text[..at];
     (before.matches('\n').count() + 1, at - before.rfind('\n').map_or(0, |it| it + 1) + 1)

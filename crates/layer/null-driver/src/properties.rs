@@ -7,10 +7,10 @@ use lavascope_abi::desc::{EnumDesc, Field, Layout, Ty};
 use lavascope_abi::{ImageLayout, Opaque, Ptr, structure_by_type};
 use lavascope_platform::pages::page_size;
 
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::generated::limits::LIMITS;
-use crate::members::Bytes;
-use crate::settings::{API_VERSION, Settings};
+use crate::members::StructBytes;
+use crate::settings::{API_VERSION, DriverSettings};
 
 /// How the registry says that a property is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,7 +338,7 @@ const COPY_LAYOUTS: &[ImageLayout] = &[
 ];
 
 /// Fills an output structure of `vkGetPhysicalDeviceProperties2` that lies in `bytes`, less its type and chain.
-pub(crate) fn fill(layout: &'static Layout, bytes: &mut Bytes<'_>, settings: &Settings) {
+pub(crate) fn fill(layout: &'static Layout, bytes: &mut StructBytes<'_>, settings: &DriverSettings) {
     let limits = LIMITS.binary_search_by_key(&layout.name, |it| it.0).map(|at| LIMITS[at].1).unwrap_or_default();
     // Capacities are the application's until the lists are written.
     let is_ours = |it: &&Field| !matches!(it.name, "sType" | "copySrcLayoutCount" | "copyDstLayoutCount");
@@ -347,16 +347,16 @@ pub(crate) fn fill(layout: &'static Layout, bytes: &mut Bytes<'_>, settings: &Se
         fill_member(field, limit, bytes, settings);
     }
     if let Some(profile) = &settings.profile {
-        profile.replace(layout, bytes);
+        profile.override_properties(layout, bytes);
     }
 }
 
-fn fill_member(field: &'static Field, limit: Limit, bytes: &mut Bytes<'_>, settings: &Settings) {
+fn fill_member(field: &'static Field, limit: Limit, bytes: &mut StructBytes<'_>, settings: &DriverSettings) {
     if let Ty::Struct(inner) = &field.ty
         && matches!(inner.name, "VkPhysicalDeviceLimits" | "VkPhysicalDeviceSparseProperties")
     {
         let (at, size) = (field.at as usize, inner.size as usize);
-        fill(inner, &mut Bytes(&mut bytes.0[at..at + size]), settings);
+        fill(inner, &mut StructBytes(&mut bytes.0[at..at + size]), settings);
         return;
     }
     if let Some(text) = TEXTS.iter().find(|it| it.0 == field.name) {
@@ -375,7 +375,7 @@ fn fill_member(field: &'static Field, limit: Limit, bytes: &mut Bytes<'_>, setti
 }
 
 /// The value of a member that nobody listed.
-fn value(field: &Field, limit: Limit, settings: &Settings) -> f64 {
+fn value(field: &Field, limit: Limit, settings: &DriverSettings) -> f64 {
     match (field.name, &field.ty, limit) {
         ("apiVersion" | "driverVersion", ..) => f64::from(API_VERSION),
         ("vendorID", ..) => f64::from(VENDOR_ID),
@@ -400,19 +400,19 @@ fn single_bits(desc: &EnumDesc) -> f64 {
 }
 
 /// Fills every known structure of a chain behind `VkPhysicalDeviceProperties2`.
-pub(crate) fn fill_chain(c: C<'_>, first: Ptr<Opaque>, settings: &Settings) {
+pub(crate) fn fill_chain(c: ApplicationMemory<'_>, first: Ptr<Opaque>, settings: &DriverSettings) {
     for (at, s_type) in c.chain(first) {
         let Some(layout) = structure_by_type(s_type) else { continue };
         if LIMITS.binary_search_by_key(&layout.name, |it| it.0).is_err() {
             continue;
         }
-        fill(layout, &mut Bytes(c.slice_mut(at.cast(), layout.size)), settings);
+        fill(layout, &mut StructBytes(c.slice_mut(at.cast(), layout.size)), settings);
         copy_layouts(c, at, layout);
     }
 }
 
 /// The two lists of layouts, whose counts the application gives.
-fn copy_layouts(c: C<'_>, at: Ptr<Opaque>, layout: &Layout) {
+fn copy_layouts(c: ApplicationMemory<'_>, at: Ptr<Opaque>, layout: &Layout) {
     let place = |name: &str| layout.fields.iter().find(|it| it.name == name).map(|it| u64::from(it.at));
     for (count, list) in [("copySrcLayoutCount", "pCopySrcLayouts"), ("copyDstLayoutCount", "pCopyDstLayouts")] {
         let (Some(count), Some(list)) = (place(count), place(list)) else { continue };

@@ -4,11 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::engine;
-use crate::objects::Table;
+use crate::objects::DriverObjectTable;
 
-pub(crate) static QUERY_POOLS: Table<QueryPoolData> = Table::new(HandleType::QueryPool);
+pub(crate) static QUERY_POOLS: DriverObjectTable<QueryPoolData> = DriverObjectTable::new(HandleType::QueryPool);
 
 /// What the driver knows of a query pool.
 pub(crate) struct QueryPoolData {
@@ -85,7 +85,7 @@ impl QueryPoolData {
     }
 }
 
-pub(crate) fn create_query_pool(c: C<'_>, call: &CreateQueryPoolParams) -> Result {
+pub(crate) fn create_query_pool(c: ApplicationMemory<'_>, call: &CreateQueryPoolParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
     let values_per_query = match info.query_type {
         QueryType::PIPELINE_STATISTICS => info.pipeline_statistics.0.count_ones() as usize,
@@ -102,15 +102,15 @@ pub(crate) fn create_query_pool(c: C<'_>, call: &CreateQueryPoolParams) -> Resul
         _ => 1,
     };
     let queries = Mutex::new(vec![Query::default(); info.query_count as usize]);
-    c.put(call.p_query_pool, QueryPool(QUERY_POOLS.add(QueryPoolData { values_per_query, queries })));
+    c.write(call.p_query_pool, QueryPool(QUERY_POOLS.add(QueryPoolData { values_per_query, queries })));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_query_pool(_: C<'_>, call: &DestroyQueryPoolParams) {
+pub(crate) fn destroy_query_pool(_: ApplicationMemory<'_>, call: &DestroyQueryPoolParams) {
     QUERY_POOLS.remove(call.query_pool.0);
 }
 
-pub(crate) fn reset_query_pool(_: C<'_>, call: &ResetQueryPoolParams) {
+pub(crate) fn reset_query_pool(_: ApplicationMemory<'_>, call: &ResetQueryPoolParams) {
     if let Some(pool) = QUERY_POOLS.get(call.query_pool.0) {
         pool.reset(call.first_query, call.query_count);
     }
@@ -118,7 +118,7 @@ pub(crate) fn reset_query_pool(_: C<'_>, call: &ResetQueryPoolParams) {
 
 /// To wait for a query that no pending submission can write ends with zeros: a hang would help nobody, and with
 /// multiview the further queries of a render pass are zero anyway.
-pub(crate) fn get_query_pool_results(c: C<'_>, call: &GetQueryPoolResultsParams) -> Result {
+pub(crate) fn get_query_pool_results(c: ApplicationMemory<'_>, call: &GetQueryPoolResultsParams) -> Result {
     let Some(pool) = QUERY_POOLS.get(call.query_pool.0) else { return Result::ERROR_UNKNOWN };
     let (first, count) = (call.first_query, call.query_count);
     let is_waiting = call.flags.0 & QueryResultFlags::WAIT.0 != 0;

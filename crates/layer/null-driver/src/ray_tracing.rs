@@ -4,56 +4,56 @@
 use lavascope_abi::*;
 
 use crate::buffers::BUFFERS;
-use crate::c::C;
-use crate::objects::Table;
+use crate::c::ApplicationMemory;
+use crate::objects::DriverObjectTable;
 use crate::physical_device::ORDINARY_TYPES;
 
-static STRUCTURES: Table<Built> = Table::new(HandleType::AccelerationStructureKHR);
+static STRUCTURES: DriverObjectTable<AccelerationStructureData> = DriverObjectTable::new(HandleType::AccelerationStructureKHR);
 /// The size of a structure without contents.
-pub(crate) const SMALLEST: u64 = 4096;
+pub(crate) const MIN_STRUCTURE_BYTES: u64 = 4096;
 const BYTES_PER_PRIMITIVE: u64 = 64;
 const ALIGNMENT: u64 = 256;
 const GROUP_HANDLE_BYTES: usize = 32;
 
 /// What the driver knows of an acceleration structure.
-struct Built {
+struct AccelerationStructureData {
     address: u64,
     size: u64,
 }
 
-pub(crate) fn create_acceleration_structure_khr(c: C<'_>, call: &CreateAccelerationStructureKHRParams) -> Result {
+pub(crate) fn create_acceleration_structure_khr(c: ApplicationMemory<'_>, call: &CreateAccelerationStructureKHRParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
     let base = BUFFERS.get(info.buffer.0).map_or(0, |it| it.address());
-    let structure = Built { address: base + info.offset, size: info.size };
-    c.put(call.p_acceleration_structure, AccelerationStructureKHR(STRUCTURES.add(structure)));
+    let structure = AccelerationStructureData { address: base + info.offset, size: info.size };
+    c.write(call.p_acceleration_structure, AccelerationStructureKHR(STRUCTURES.add(structure)));
     Result::SUCCESS
 }
 
-pub(crate) fn create_acceleration_structure2_khr(c: C<'_>, call: &CreateAccelerationStructure2KHRParams) -> Result {
+pub(crate) fn create_acceleration_structure2_khr(c: ApplicationMemory<'_>, call: &CreateAccelerationStructure2KHRParams) -> Result {
     let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
-    let structure = Built { address: info.address_range.address, size: info.address_range.size };
-    c.put(call.p_acceleration_structure, AccelerationStructureKHR(STRUCTURES.add(structure)));
+    let structure = AccelerationStructureData { address: info.address_range.address, size: info.address_range.size };
+    c.write(call.p_acceleration_structure, AccelerationStructureKHR(STRUCTURES.add(structure)));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_acceleration_structure_khr(_: C<'_>, call: &DestroyAccelerationStructureKHRParams) {
+pub(crate) fn destroy_acceleration_structure_khr(_: ApplicationMemory<'_>, call: &DestroyAccelerationStructureKHRParams) {
     STRUCTURES.remove(call.acceleration_structure.0);
 }
 
 /// What a query of its size gives; compaction gains nothing here.
 pub(crate) fn size_of_structure(structure: AccelerationStructureKHR) -> u64 {
-    STRUCTURES.get(structure.0).map_or(SMALLEST, |it| it.size)
+    STRUCTURES.get(structure.0).map_or(MIN_STRUCTURE_BYTES, |it| it.size)
 }
 
 pub(crate) fn get_acceleration_structure_device_address_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetAccelerationStructureDeviceAddressKHRParams,
 ) -> u64 {
     let found = c.get(call.p_info).and_then(|it| STRUCTURES.get(it.acceleration_structure.0));
     found.map_or(0, |it| it.address)
 }
 
-pub(crate) fn get_acceleration_structure_handle_nv(c: C<'_>, call: &GetAccelerationStructureHandleNVParams) -> Result {
+pub(crate) fn get_acceleration_structure_handle_nv(c: ApplicationMemory<'_>, call: &GetAccelerationStructureHandleNVParams) -> Result {
     let bytes = call.acceleration_structure.0.to_le_bytes();
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
     let size = out.len().min(bytes.len());
@@ -62,24 +62,24 @@ pub(crate) fn get_acceleration_structure_handle_nv(c: C<'_>, call: &GetAccelerat
 }
 
 fn size_for(primitives: u64) -> u64 {
-    SMALLEST.saturating_add(primitives.saturating_mul(BYTES_PER_PRIMITIVE)).next_multiple_of(ALIGNMENT)
+    MIN_STRUCTURE_BYTES.saturating_add(primitives.saturating_mul(BYTES_PER_PRIMITIVE)).next_multiple_of(ALIGNMENT)
 }
 
-fn put_sizes(c: C<'_>, to: Ptr<AccelerationStructureBuildSizesInfoKHR>, primitives: u64) {
+fn put_sizes(c: ApplicationMemory<'_>, to: Ptr<AccelerationStructureBuildSizesInfoKHR>, primitives: u64) {
     let Some(out) = c.get_mut(to) else { return };
     out.acceleration_structure_size = size_for(primitives);
     out.build_scratch_size = size_for(primitives / 2);
     out.update_scratch_size = size_for(primitives / 4);
 }
 
-pub(crate) fn get_acceleration_structure_build_sizes_khr(c: C<'_>, call: &GetAccelerationStructureBuildSizesKHRParams) {
+pub(crate) fn get_acceleration_structure_build_sizes_khr(c: ApplicationMemory<'_>, call: &GetAccelerationStructureBuildSizesKHRParams) {
     let geometries = c.get(call.p_build_info).map_or(0, |it| it.geometry_count);
     let counts = c.slice(call.p_max_primitive_counts, geometries);
     put_sizes(c, call.p_size_info, counts.iter().map(|it| u64::from(*it)).sum());
 }
 
 pub(crate) fn get_cluster_acceleration_structure_build_sizes_nv(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetClusterAccelerationStructureBuildSizesNVParams,
 ) {
     let count = c.get(call.p_info).map_or(0, |it| it.max_acceleration_structure_count);
@@ -87,14 +87,14 @@ pub(crate) fn get_cluster_acceleration_structure_build_sizes_nv(
 }
 
 pub(crate) fn get_partitioned_acceleration_structures_build_sizes_nv(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPartitionedAccelerationStructuresBuildSizesNVParams,
 ) {
     let count = c.get(call.p_info).map_or(0, |it| it.instance_count);
     put_sizes(c, call.p_size_info, u64::from(count));
 }
 
-pub(crate) fn get_micromap_build_sizes_ext(c: C<'_>, call: &GetMicromapBuildSizesEXTParams) {
+pub(crate) fn get_micromap_build_sizes_ext(c: ApplicationMemory<'_>, call: &GetMicromapBuildSizesEXTParams) {
     let (Some(info), Some(out)) = (c.get(call.p_build_info), c.get_mut(call.p_size_info)) else { return };
     let direct = c.slice(info.p_usage_counts, info.usage_counts_count);
     let triangles: u64 = direct.iter().map(|it| u64::from(it.count)).sum();
@@ -104,7 +104,7 @@ pub(crate) fn get_micromap_build_sizes_ext(c: C<'_>, call: &GetMicromapBuildSize
 }
 
 pub(crate) fn get_acceleration_structure_memory_requirements_nv(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetAccelerationStructureMemoryRequirementsNVParams,
 ) {
     let Some(out) = c.get_mut(call.p_memory_requirements) else { return };
@@ -113,14 +113,14 @@ pub(crate) fn get_acceleration_structure_memory_requirements_nv(
 }
 
 pub(crate) fn get_device_acceleration_structure_compatibility_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDeviceAccelerationStructureCompatibilityKHRParams,
 ) {
-    c.put(call.p_compatibility, AccelerationStructureCompatibilityKHR::COMPATIBLE_KHR);
+    c.write(call.p_compatibility, AccelerationStructureCompatibilityKHR::COMPATIBLE_KHR);
 }
 
-pub(crate) fn get_device_micromap_compatibility_ext(c: C<'_>, call: &GetDeviceMicromapCompatibilityEXTParams) {
-    c.put(call.p_compatibility, AccelerationStructureCompatibilityKHR::COMPATIBLE_KHR);
+pub(crate) fn get_device_micromap_compatibility_ext(c: ApplicationMemory<'_>, call: &GetDeviceMicromapCompatibilityEXTParams) {
+    c.write(call.p_compatibility, AccelerationStructureCompatibilityKHR::COMPATIBLE_KHR);
 }
 
 /// A handle is the pipeline and the number of the group.
@@ -133,7 +133,7 @@ fn put_group_handles(salt: u64, pipeline: Pipeline, first: u32, count: u32, out:
 }
 
 pub(crate) fn get_ray_tracing_shader_group_handles_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetRayTracingShaderGroupHandlesKHRParams,
 ) -> Result {
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
@@ -143,7 +143,7 @@ pub(crate) fn get_ray_tracing_shader_group_handles_khr(
 }
 
 pub(crate) fn get_ray_tracing_capture_replay_shader_group_handles_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetRayTracingCaptureReplayShaderGroupHandlesKHRParams,
 ) -> Result {
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
@@ -153,7 +153,7 @@ pub(crate) fn get_ray_tracing_capture_replay_shader_group_handles_khr(
 }
 
 pub(crate) fn get_ray_tracing_shader_group_stack_size_khr(
-    _: C<'_>,
+    _: ApplicationMemory<'_>,
     _: &GetRayTracingShaderGroupStackSizeKHRParams,
 ) -> u64 {
     1024
@@ -169,7 +169,7 @@ fn write_strided(out: &mut [u8], stride: u64, values: impl Iterator<Item = u64>)
 }
 
 pub(crate) fn write_acceleration_structures_properties_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &WriteAccelerationStructuresPropertiesKHRParams,
 ) -> Result {
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
@@ -178,8 +178,8 @@ pub(crate) fn write_acceleration_structures_properties_khr(
     Result::SUCCESS
 }
 
-pub(crate) fn write_micromaps_properties_ext(c: C<'_>, call: &WriteMicromapsPropertiesEXTParams) -> Result {
+pub(crate) fn write_micromaps_properties_ext(c: ApplicationMemory<'_>, call: &WriteMicromapsPropertiesEXTParams) -> Result {
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
-    write_strided(out, call.stride, std::iter::repeat_n(SMALLEST, call.micromap_count as usize));
+    write_strided(out, call.stride, std::iter::repeat_n(MIN_STRUCTURE_BYTES, call.micromap_count as usize));
     Result::SUCCESS
 }

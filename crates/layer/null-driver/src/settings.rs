@@ -4,19 +4,19 @@ use std::ffi::CStr;
 
 use lavascope_abi::{Extent3D, HEADER_VERSION, QueueFamilyProperties, QueueFlagBits, QueueFlags};
 
-use crate::extensions::Block;
+use crate::extensions::ApiBlock;
 use crate::profile::Profile;
 
 /// Everything about a driver that is not the same for all.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct DriverSettings {
     pub(crate) execute: Execute,
     /// The submission over which the device is lost, from one; zero for never.
-    pub(crate) lose: u64,
+    pub(crate) lose_at_submission: u64,
     /// Where this is another number, so are addresses, handles of shader groups and descriptors.
     pub(crate) salt: u64,
     /// A command of devices that no registry has.
-    pub(crate) future: Option<String>,
+    pub(crate) unknown_command: Option<String>,
     /// The size of each memory heap.
     pub(crate) heap_bytes: u64,
     pub(crate) queue_families: Vec<QueueFamilyProperties>,
@@ -35,13 +35,13 @@ pub(crate) const API_VERSION: u32 = 1 << 22 | 4 << 12 | HEADER_VERSION;
 const HEAP_BYTES: u64 = 16 << 30;
 const QUEUES_PER_FAMILY: u32 = 4;
 
-impl Settings {
-    pub(crate) fn new() -> Settings {
-        Settings {
+impl DriverSettings {
+    pub(crate) fn new() -> DriverSettings {
+        DriverSettings {
             execute: Execute::Nothing,
-            lose: 0,
+            lose_at_submission: 0,
             salt: 0,
-            future: None,
+            unknown_command: None,
             heap_bytes: HEAP_BYTES,
             queue_families: queue_families().into(),
             profile: None,
@@ -49,12 +49,12 @@ impl Settings {
     }
 
     /// What the environment says, or what is wrong with it.
-    pub(crate) fn of_environment() -> Result<Settings, String> {
+    pub(crate) fn from_environment() -> Result<DriverSettings, String> {
         #[cfg(test)]
         if let Some(settings) = for_tests::current() {
             return Ok(settings);
         }
-        let mut settings = Settings::new();
+        let mut settings = DriverSettings::new();
         if let Some(path) = std::env::var_os("LAVASCOPE_NULL_PROFILE").filter(|it| !it.is_empty()) {
             settings.apply(Profile::read(path.as_ref())?);
         }
@@ -64,13 +64,13 @@ impl Settings {
         }
         if let Some(value) = std::env::var_os("LAVASCOPE_NULL_LOSE").filter(|it| !it.is_empty()) {
             let number = value.to_str().and_then(|it| it.parse().ok());
-            settings.lose = number.ok_or("LAVASCOPE_NULL_LOSE: say the number of a submission, from 1")?;
+            settings.lose_at_submission = number.ok_or("LAVASCOPE_NULL_LOSE: say the number of a submission, from 1")?;
         }
         if let Some(value) = std::env::var_os("LAVASCOPE_NULL_SALT").filter(|it| !it.is_empty()) {
             let number = value.to_str().and_then(|it| it.parse().ok());
             settings.salt = number.ok_or("LAVASCOPE_NULL_SALT: say a number")?;
         }
-        settings.future = std::env::var("LAVASCOPE_NULL_FUTURE").ok().filter(|it| !it.is_empty());
+        settings.unknown_command = std::env::var("LAVASCOPE_NULL_FUTURE").ok().filter(|it| !it.is_empty());
         Ok(settings)
     }
 
@@ -88,7 +88,7 @@ impl Settings {
         self.profile.as_ref().is_none_or(|it| it.has_extension(name))
     }
 
-    pub(crate) fn spec_version(&self, block: &Block) -> u32 {
+    pub(crate) fn spec_version(&self, block: &ApiBlock) -> u32 {
         let limit = self.profile.as_ref().and_then(|it| it.spec_version(block.name));
         limit.map_or(block.spec_version, |it| it.min(block.spec_version))
     }
@@ -133,16 +133,16 @@ fn queue_families() -> [QueueFamilyProperties; 7] {
 /// Settings of one thread, since the environment is everybody's.
 #[cfg(test)]
 pub(crate) mod for_tests {
-    use super::Settings;
+    use super::DriverSettings;
     use std::cell::RefCell;
 
-    thread_local!(static CURRENT: RefCell<Option<Settings>> = const { RefCell::new(None) });
+    thread_local!(static CURRENT: RefCell<Option<DriverSettings>> = const { RefCell::new(None) });
 
-    pub(crate) fn current() -> Option<Settings> {
+    pub(crate) fn current() -> Option<DriverSettings> {
         CURRENT.with(|it| it.borrow().clone())
     }
 
-    pub(crate) fn set(settings: Option<Settings>) {
+    pub(crate) fn set(settings: Option<DriverSettings>) {
         CURRENT.with(|it| *it.borrow_mut() = settings);
     }
 }

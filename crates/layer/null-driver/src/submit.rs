@@ -4,87 +4,87 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use crate::c::C;
-use crate::commands::Op;
-use crate::engine::{self, Batch, Point};
+use crate::c::ApplicationMemory;
+use crate::commands::RecordedOp;
+use crate::engine::{self, QueueBatch, SemaphoreValue};
 use crate::sync::{FENCES, SEMAPHORES};
 
-pub(crate) fn queue_submit(c: C<'_>, call: &QueueSubmitParams) -> Result {
+pub(crate) fn queue_submit(c: ApplicationMemory<'_>, call: &QueueSubmitParams) -> Result {
     let submits = c.slice(call.p_submits, call.submit_count);
-    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch(c, it)).collect())
+    submit_batches(c, call.queue, call.fence, submits.iter().map(|it| batch(c, it)).collect())
 }
 
-pub(crate) fn queue_submit2(c: C<'_>, call: &QueueSubmit2Params) -> Result {
+pub(crate) fn queue_submit2(c: ApplicationMemory<'_>, call: &QueueSubmit2Params) -> Result {
     let submits = c.slice(call.p_submits, call.submit_count);
-    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch2(c, it)).collect())
+    submit_batches(c, call.queue, call.fence, submits.iter().map(|it| batch2(c, it)).collect())
 }
 
-pub(crate) fn queue_bind_sparse(c: C<'_>, call: &QueueBindSparseParams) -> Result {
+pub(crate) fn queue_bind_sparse(c: ApplicationMemory<'_>, call: &QueueBindSparseParams) -> Result {
     let binds = c.slice(call.p_bind_info, call.bind_info_count);
-    hand_over(c, call.queue, call.fence, binds.iter().map(|it| sparse_batch(c, it)).collect())
+    submit_batches(c, call.queue, call.fence, binds.iter().map(|it| sparse_batch(c, it)).collect())
 }
 
 /// The fence belongs to the last batch, or to one of its own.
-fn hand_over(c: C<'_>, queue: Queue, fence: Fence, mut batches: Vec<Batch>) -> Result {
+fn submit_batches(c: ApplicationMemory<'_>, queue: Queue, fence: Fence, mut batches: Vec<QueueBatch>) -> Result {
     if let Some(fence) = FENCES.get(fence.0) {
         if batches.is_empty() {
-            batches.push(Batch::default());
+            batches.push(QueueBatch::default());
         }
         if let Some(last) = batches.last_mut() {
             last.fences.push(fence);
         }
     }
     let queue = c.queue(queue);
-    engine::submit(queue.number, batches, queue.lose)
+    engine::submit(queue.number, batches, queue.lose_at_submission)
 }
 
-fn batch(c: C<'_>, submit: &SubmitInfo) -> Batch {
+fn batch(c: ApplicationMemory<'_>, submit: &SubmitInfo) -> QueueBatch {
     let timeline = c.find::<TimelineSemaphoreSubmitInfo>(submit.p_next);
     let waits = timeline.map(|it| c.slice(it.p_wait_semaphore_values, it.wait_semaphore_value_count));
     let signals = timeline.map(|it| c.slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count));
     let wait_semaphores = c.slice(submit.p_wait_semaphores, submit.wait_semaphore_count);
     let signal_semaphores = c.slice(submit.p_signal_semaphores, submit.signal_semaphore_count);
     let buffers = c.slice(submit.p_command_buffers, submit.command_buffer_count);
-    Batch {
-        waits: points(wait_semaphores, waits.unwrap_or_default()),
-        work: buffers.iter().filter_map(|it| work(c, *it)).collect(),
-        signals: points(signal_semaphores, signals.unwrap_or_default()),
-        ..Batch::default()
+    QueueBatch {
+        waits: semaphore_values(wait_semaphores, waits.unwrap_or_default()),
+        recorded_ops: buffers.iter().filter_map(|it| recorded_ops(c, *it)).collect(),
+        signals: semaphore_values(signal_semaphores, signals.unwrap_or_default()),
+        ..QueueBatch::default()
     }
 }
 
-fn batch2(c: C<'_>, submit: &SubmitInfo2) -> Batch {
+fn batch2(c: ApplicationMemory<'_>, submit: &SubmitInfo2) -> QueueBatch {
     let point = |it: &SemaphoreSubmitInfo| Some((SEMAPHORES.get(it.semaphore.0)?, it.value));
     let waits = c.slice(submit.p_wait_semaphore_infos, submit.wait_semaphore_info_count);
     let signals = c.slice(submit.p_signal_semaphore_infos, submit.signal_semaphore_info_count);
     let buffers = c.slice(submit.p_command_buffer_infos, submit.command_buffer_info_count);
-    Batch {
+    QueueBatch {
         waits: waits.iter().filter_map(point).collect(),
-        work: buffers.iter().filter_map(|it| work(c, it.command_buffer)).collect(),
+        recorded_ops: buffers.iter().filter_map(|it| recorded_ops(c, it.command_buffer)).collect(),
         signals: signals.iter().filter_map(point).collect(),
-        ..Batch::default()
+        ..QueueBatch::default()
     }
 }
 
 /// The bindings themselves are not kept: a sparse resource has no contents here.
-fn sparse_batch(c: C<'_>, bind: &BindSparseInfo) -> Batch {
+fn sparse_batch(c: ApplicationMemory<'_>, bind: &BindSparseInfo) -> QueueBatch {
     let timeline = c.find::<TimelineSemaphoreSubmitInfo>(bind.p_next);
     let waits = timeline.map(|it| c.slice(it.p_wait_semaphore_values, it.wait_semaphore_value_count));
     let signals = timeline.map(|it| c.slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count));
-    Batch {
-        waits: points(c.slice(bind.p_wait_semaphores, bind.wait_semaphore_count), waits.unwrap_or_default()),
-        signals: points(c.slice(bind.p_signal_semaphores, bind.signal_semaphore_count), signals.unwrap_or_default()),
-        ..Batch::default()
+    QueueBatch {
+        waits: semaphore_values(c.slice(bind.p_wait_semaphores, bind.wait_semaphore_count), waits.unwrap_or_default()),
+        signals: semaphore_values(c.slice(bind.p_signal_semaphores, bind.signal_semaphore_count), signals.unwrap_or_default()),
+        ..QueueBatch::default()
     }
 }
 
 /// Semaphores with their values; binary ones need none.
-pub(crate) fn points(semaphores: &[Semaphore], values: &[u64]) -> Vec<Point> {
+pub(crate) fn semaphore_values(semaphores: &[Semaphore], values: &[u64]) -> Vec<SemaphoreValue> {
     let value = |at: usize| values.get(at).copied().unwrap_or_default();
     semaphores.iter().enumerate().filter_map(|(at, it)| Some((SEMAPHORES.get(it.0)?, value(at)))).collect()
 }
 
 /// What a command buffer does; none where that is nothing.
-fn work(c: C<'_>, buffer: CommandBuffer) -> Option<Arc<Vec<Op>>> {
+fn recorded_ops(c: ApplicationMemory<'_>, buffer: CommandBuffer) -> Option<Arc<Vec<RecordedOp>>> {
     Some(c.command_buffer(buffer).recorded()).filter(|it| !it.is_empty())
 }

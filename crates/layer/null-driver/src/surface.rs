@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use crate::c::C;
+use crate::c::ApplicationMemory;
 
 /// Formats a surface can show.
 const FORMATS: [Format; 6] = [
@@ -48,27 +48,27 @@ fn capabilities() -> SurfaceCapabilitiesKHR {
 }
 
 pub(crate) fn get_physical_device_surface_support_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfaceSupportKHRParams,
 ) -> Result {
     let families = &c.physical_device(call.physical_device).settings.queue_families;
     let family = families.get(call.queue_family_index as usize);
     let is_graphics = family.is_some_and(|it| it.queue_flags.0 & QueueFlags::GRAPHICS.0 != 0);
     let is_compute = family.is_some_and(|it| it.queue_flags.0 & QueueFlags::COMPUTE.0 != 0);
-    c.put(call.p_supported, Bool32(u32::from(is_graphics || is_compute)));
+    c.write(call.p_supported, Bool32(u32::from(is_graphics || is_compute)));
     Result::SUCCESS
 }
 
 pub(crate) fn get_physical_device_surface_capabilities_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfaceCapabilitiesKHRParams,
 ) -> Result {
-    c.put(call.p_surface_capabilities, capabilities());
+    c.write(call.p_surface_capabilities, capabilities());
     Result::SUCCESS
 }
 
 pub(crate) fn get_physical_device_surface_capabilities2_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfaceCapabilities2KHRParams,
 ) -> Result {
     let Some(out) = c.get_mut(call.p_surface_capabilities) else { return Result::ERROR_UNKNOWN };
@@ -100,7 +100,7 @@ pub(crate) fn get_physical_device_surface_capabilities2_khr(
 }
 
 pub(crate) fn get_physical_device_surface_capabilities2_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfaceCapabilities2EXTParams,
 ) -> Result {
     let Some(out) = c.get_mut(call.p_surface_capabilities) else { return Result::ERROR_UNKNOWN };
@@ -124,14 +124,14 @@ fn format(at: usize) -> SurfaceFormatKHR {
 }
 
 pub(crate) fn get_physical_device_surface_formats_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfaceFormatsKHRParams,
 ) -> Result {
     c.enumerate(call.p_surface_format_count, call.p_surface_formats, &FORMATS, |it, at| *it = format(at))
 }
 
 pub(crate) fn get_physical_device_surface_formats2_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfaceFormats2KHRParams,
 ) -> Result {
     let (count, to) = (call.p_surface_format_count, call.p_surface_formats);
@@ -139,21 +139,21 @@ pub(crate) fn get_physical_device_surface_formats2_khr(
 }
 
 pub(crate) fn get_physical_device_surface_present_modes_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfacePresentModesKHRParams,
 ) -> Result {
     c.enumerate_values(call.p_present_mode_count, call.p_present_modes, &MODES)
 }
 
 pub(crate) fn get_physical_device_surface_present_modes2_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceSurfacePresentModes2EXTParams,
 ) -> Result {
     c.enumerate_values(call.p_present_mode_count, call.p_present_modes, &MODES)
 }
 
 pub(crate) fn get_physical_device_present_rectangles_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDevicePresentRectanglesKHRParams,
 ) -> Result {
     let all = [Rect2D { offset: Offset2D { x: 0, y: 0 }, extent: Extent2D { width: 16384, height: 16384 } }];
@@ -161,7 +161,7 @@ pub(crate) fn get_physical_device_present_rectangles_khr(
 }
 
 pub(crate) fn get_device_group_present_capabilities_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDeviceGroupPresentCapabilitiesKHRParams,
 ) -> Result {
     let Some(out) = c.get_mut(call.p_device_group_present_capabilities) else { return Result::ERROR_UNKNOWN };
@@ -172,9 +172,9 @@ pub(crate) fn get_device_group_present_capabilities_khr(
 }
 
 pub(crate) fn get_device_group_surface_present_modes_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDeviceGroupSurfacePresentModesKHRParams,
 ) -> Result {
-    c.put(call.p_modes, DeviceGroupPresentModeFlagsKHR::LOCAL_KHR);
+    c.write(call.p_modes, DeviceGroupPresentModeFlagsKHR::LOCAL_KHR);
     Result::SUCCESS
 }

@@ -5,25 +5,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::c::C;
-use crate::commands::Op;
-use crate::engine::{self, Batch};
+use crate::c::ApplicationMemory;
+use crate::commands::RecordedOp;
+use crate::engine::{self, QueueBatch};
 use crate::images::{IMAGES, ImageData};
-use crate::objects::Table;
-use crate::submit::points;
+use crate::objects::DriverObjectTable;
+use crate::submit::semaphore_values;
 use crate::sync::{FENCES, SEMAPHORES};
 
-pub(crate) static SWAPCHAINS: Table<SwapchainData> = Table::new(HandleType::SwapchainKHR);
+pub(crate) static SWAPCHAINS: DriverObjectTable<SwapchainData> = DriverObjectTable::new(HandleType::SwapchainKHR);
 
 /// What the driver knows of a swapchain.
 pub(crate) struct SwapchainData {
     pub(crate) images: Vec<Image>,
-    turn: Mutex<Turn>,
+    acquire_state: Mutex<AcquireState>,
     /// The id of the last presentation. Release in `perform`, Acquire where it is waited for.
     presented: AtomicU64,
 }
 
-struct Turn {
+struct AcquireState {
     next: usize,
     /// Whether the application has each image.
     is_acquired: Vec<bool>,
@@ -45,8 +45,8 @@ impl Presentation {
 }
 
 impl SwapchainData {
-    fn lock(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, AcquireState> {
+        self.acquire_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn release(&self, image: usize) {
@@ -80,19 +80,19 @@ fn create(info: &SwapchainCreateInfoKHR) -> Option<SwapchainKHR> {
     for _ in 0..count {
         images.push(Image(IMAGES.add(ImageData::of_swapchain(&image)?)));
     }
-    let turn = Mutex::new(Turn { next: 0, is_acquired: vec![false; count] });
-    Some(SwapchainKHR(SWAPCHAINS.add(SwapchainData { images, turn, presented: AtomicU64::new(0) })))
+    let turn = Mutex::new(AcquireState { next: 0, is_acquired: vec![false; count] });
+    Some(SwapchainKHR(SWAPCHAINS.add(SwapchainData { images, acquire_state: turn, presented: AtomicU64::new(0) })))
 }
 
-pub(crate) fn create_swapchain_khr(c: C<'_>, call: &CreateSwapchainKHRParams) -> Result {
+pub(crate) fn create_swapchain_khr(c: ApplicationMemory<'_>, call: &CreateSwapchainKHRParams) -> Result {
     match c.get(call.p_create_info).and_then(create) {
-        Some(swapchain) => c.put(call.p_swapchain, swapchain),
+        Some(swapchain) => c.write(call.p_swapchain, swapchain),
         None => return Result::ERROR_OUT_OF_DEVICE_MEMORY,
     }
     Result::SUCCESS
 }
 
-pub(crate) fn create_shared_swapchains_khr(c: C<'_>, call: &CreateSharedSwapchainsKHRParams) -> Result {
+pub(crate) fn create_shared_swapchains_khr(c: ApplicationMemory<'_>, call: &CreateSharedSwapchainsKHRParams) -> Result {
     let infos = c.slice(call.p_create_infos, call.swapchain_count);
     for (info, out) in infos.iter().zip(c.slice_mut(call.p_swapchains, call.swapchain_count)) {
         match create(info) {
@@ -103,29 +103,29 @@ pub(crate) fn create_shared_swapchains_khr(c: C<'_>, call: &CreateSharedSwapchai
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_swapchain_khr(_: C<'_>, call: &DestroySwapchainKHRParams) {
+pub(crate) fn destroy_swapchain_khr(_: ApplicationMemory<'_>, call: &DestroySwapchainKHRParams) {
     let Some(swapchain) = SWAPCHAINS.remove(call.swapchain.0) else { return };
     for image in swapchain.images.iter().rev() {
         IMAGES.remove(image.0);
     }
 }
 
-pub(crate) fn get_swapchain_images_khr(c: C<'_>, call: &GetSwapchainImagesKHRParams) -> Result {
+pub(crate) fn get_swapchain_images_khr(c: ApplicationMemory<'_>, call: &GetSwapchainImagesKHRParams) -> Result {
     let Some(swapchain) = SWAPCHAINS.get(call.swapchain.0) else { return Result::ERROR_UNKNOWN };
     c.enumerate_values(call.p_swapchain_image_count, call.p_swapchain_images, &swapchain.images)
 }
 
-pub(crate) fn acquire_next_image_khr(c: C<'_>, call: &AcquireNextImageKHRParams) -> Result {
+pub(crate) fn acquire_next_image_khr(c: ApplicationMemory<'_>, call: &AcquireNextImageKHRParams) -> Result {
     acquire(c, call.swapchain, call.timeout, (call.semaphore, call.fence), call.p_image_index)
 }
 
-pub(crate) fn acquire_next_image2_khr(c: C<'_>, call: &AcquireNextImage2KHRParams) -> Result {
+pub(crate) fn acquire_next_image2_khr(c: ApplicationMemory<'_>, call: &AcquireNextImage2KHRParams) -> Result {
     let Some(info) = c.get(call.p_acquire_info) else { return Result::ERROR_UNKNOWN };
     acquire(c, info.swapchain, info.timeout, (info.semaphore, info.fence), call.p_image_index)
 }
 
 fn acquire(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     swapchain: SwapchainKHR,
     timeout: u64,
     (semaphore, fence): (Semaphore, Fence),
@@ -140,7 +140,7 @@ fn acquire(
     let Some(image) = acquired else {
         return if timeout == 0 && waited == Result::TIMEOUT { Result::NOT_READY } else { waited };
     };
-    c.put(index, image);
+    c.write(index, image);
     if let Some(it) = SEMAPHORES.get(semaphore.0) {
         engine::signal(&it, 1);
     }
@@ -150,7 +150,7 @@ fn acquire(
     Result::SUCCESS
 }
 
-pub(crate) fn release_swapchain_images_khr(c: C<'_>, call: &ReleaseSwapchainImagesKHRParams) -> Result {
+pub(crate) fn release_swapchain_images_khr(c: ApplicationMemory<'_>, call: &ReleaseSwapchainImagesKHRParams) -> Result {
     let Some(info) = c.get(call.p_release_info) else { return Result::ERROR_UNKNOWN };
     if let Some(swapchain) = SWAPCHAINS.get(info.swapchain.0) {
         let images = c.slice(info.p_image_indices, info.image_index_count);
@@ -159,7 +159,7 @@ pub(crate) fn release_swapchain_images_khr(c: C<'_>, call: &ReleaseSwapchainImag
     Result::SUCCESS
 }
 
-pub(crate) fn queue_present_khr(c: C<'_>, call: &QueuePresentKHRParams) -> Result {
+pub(crate) fn queue_present_khr(c: ApplicationMemory<'_>, call: &QueuePresentKHRParams) -> Result {
     let Some(info) = c.get(call.p_present_info) else { return Result::ERROR_UNKNOWN };
     let count = info.swapchain_count;
     let swapchains = c.slice(info.p_swapchains, count).iter().map(|it| SWAPCHAINS.get(it.0));
@@ -168,23 +168,23 @@ pub(crate) fn queue_present_khr(c: C<'_>, call: &QueuePresentKHRParams) -> Resul
     for (at, (swapchain, image)) in swapchains.zip(c.slice(info.p_image_indices, count)).enumerate() {
         let Some(swapchain) = swapchain else { continue };
         let id = ids.get(at).copied().unwrap_or_default();
-        work.push(Op::Present(Presentation { swapchain, image: *image as usize, id }));
+        work.push(RecordedOp::Present(Presentation { swapchain, image: *image as usize, id }));
     }
     let fences = c.find::<SwapchainPresentFenceInfoKHR>(info.p_next);
     let fences = fences.map(|it| c.slice(it.p_fences, it.swapchain_count)).unwrap_or_default();
-    let batch = Batch {
-        waits: points(c.slice(info.p_wait_semaphores, info.wait_semaphore_count), &[]),
-        work: vec![Arc::new(work)],
+    let batch = QueueBatch {
+        waits: semaphore_values(c.slice(info.p_wait_semaphores, info.wait_semaphore_count), &[]),
+        recorded_ops: vec![Arc::new(work)],
         fences: fences.iter().filter_map(|it| FENCES.get(it.0)).collect(),
-        ..Batch::default()
+        ..QueueBatch::default()
     };
     let queue = c.queue(call.queue);
-    let result = engine::submit(queue.number, [batch], queue.lose);
+    let result = engine::submit(queue.number, [batch], queue.lose_at_submission);
     c.slice_mut(info.p_results, count).fill(result);
     result
 }
 
-fn present_ids<'a>(c: C<'a>, info: &PresentInfoKHR) -> &'a [u64] {
+fn present_ids<'a>(c: ApplicationMemory<'a>, info: &PresentInfoKHR) -> &'a [u64] {
     if let Some(it) = c.find::<PresentId2KHR>(info.p_next) {
         return c.slice(it.p_present_ids, it.swapchain_count);
     }
@@ -195,25 +195,25 @@ fn present_ids<'a>(c: C<'a>, info: &PresentInfoKHR) -> &'a [u64] {
 /// Sixty images a second, of which nobody sees any.
 const REFRESH_NANOSECONDS: u64 = 16_666_667;
 
-pub(crate) fn get_refresh_cycle_duration_google(c: C<'_>, call: &GetRefreshCycleDurationGOOGLEParams) -> Result {
+pub(crate) fn get_refresh_cycle_duration_google(c: ApplicationMemory<'_>, call: &GetRefreshCycleDurationGOOGLEParams) -> Result {
     let duration = RefreshCycleDurationGOOGLE { refresh_duration: REFRESH_NANOSECONDS };
-    c.put(call.p_display_timing_properties, duration);
+    c.write(call.p_display_timing_properties, duration);
     Result::SUCCESS
 }
 
-pub(crate) fn get_swapchain_timing_properties_ext(c: C<'_>, call: &GetSwapchainTimingPropertiesEXTParams) -> Result {
+pub(crate) fn get_swapchain_timing_properties_ext(c: ApplicationMemory<'_>, call: &GetSwapchainTimingPropertiesEXTParams) -> Result {
     let Some(out) = c.get_mut(call.p_swapchain_timing_properties) else { return Result::ERROR_UNKNOWN };
     out.refresh_duration = REFRESH_NANOSECONDS;
     out.refresh_interval = REFRESH_NANOSECONDS;
-    c.put(call.p_swapchain_timing_properties_counter, 1);
+    c.write(call.p_swapchain_timing_properties_counter, 1);
     Result::SUCCESS
 }
 
-pub(crate) fn wait_for_present_khr(_: C<'_>, call: &WaitForPresentKHRParams) -> Result {
+pub(crate) fn wait_for_present_khr(_: ApplicationMemory<'_>, call: &WaitForPresentKHRParams) -> Result {
     wait_for_present(call.swapchain, call.present_id, call.timeout)
 }
 
-pub(crate) fn wait_for_present2_khr(c: C<'_>, call: &WaitForPresent2KHRParams) -> Result {
+pub(crate) fn wait_for_present2_khr(c: ApplicationMemory<'_>, call: &WaitForPresent2KHRParams) -> Result {
     let Some(info) = c.get(call.p_present_wait2_info) else { return Result::ERROR_UNKNOWN };
     wait_for_present(call.swapchain, info.present_id, info.timeout)
 }

@@ -5,33 +5,33 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::*;
 
-use crate::c::C;
-use crate::engine::{self, Point};
-use crate::objects::Table;
+use crate::c::ApplicationMemory;
+use crate::engine::{self, SemaphoreValue};
+use crate::objects::DriverObjectTable;
 
-pub(crate) static FENCES: Table<engine::Fence> = Table::new(HandleType::Fence);
-pub(crate) static SEMAPHORES: Table<engine::Semaphore> = Table::new(HandleType::Semaphore);
-pub(crate) static EVENTS: Table<engine::Event> = Table::new(HandleType::Event);
+pub(crate) static FENCES: DriverObjectTable<engine::FencePayload> = DriverObjectTable::new(HandleType::Fence);
+pub(crate) static SEMAPHORES: DriverObjectTable<engine::SemaphorePayload> = DriverObjectTable::new(HandleType::Semaphore);
+pub(crate) static EVENTS: DriverObjectTable<engine::EventPayload> = DriverObjectTable::new(HandleType::Event);
 
-pub(crate) fn create_fence(c: C<'_>, call: &CreateFenceParams) -> Result {
+pub(crate) fn create_fence(c: ApplicationMemory<'_>, call: &CreateFenceParams) -> Result {
     let is_signaled = c.get(call.p_create_info).is_some_and(|it| it.flags.0 & FenceCreateFlags::SIGNALED.0 != 0);
-    let fence = engine::Fence { is_signaled: AtomicBool::new(is_signaled) };
-    c.put(call.p_fence, Fence(FENCES.add(fence)));
+    let fence = engine::FencePayload { is_signaled: AtomicBool::new(is_signaled) };
+    c.write(call.p_fence, Fence(FENCES.add(fence)));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_fence(_: C<'_>, call: &DestroyFenceParams) {
+pub(crate) fn destroy_fence(_: ApplicationMemory<'_>, call: &DestroyFenceParams) {
     FENCES.remove(call.fence.0);
 }
 
-pub(crate) fn reset_fences(c: C<'_>, call: &ResetFencesParams) -> Result {
+pub(crate) fn reset_fences(c: ApplicationMemory<'_>, call: &ResetFencesParams) -> Result {
     for fence in c.slice(call.p_fences, call.fence_count).iter().filter_map(|it| FENCES.get(it.0)) {
         fence.is_signaled.store(false, Ordering::Release);
     }
     Result::SUCCESS
 }
 
-pub(crate) fn get_fence_status(_: C<'_>, call: &GetFenceStatusParams) -> Result {
+pub(crate) fn get_fence_status(_: ApplicationMemory<'_>, call: &GetFenceStatusParams) -> Result {
     match FENCES.get(call.fence.0) {
         Some(it) if it.is_signaled.load(Ordering::Acquire) => Result::SUCCESS,
         Some(_) if engine::is_lost() => Result::ERROR_DEVICE_LOST,
@@ -40,10 +40,10 @@ pub(crate) fn get_fence_status(_: C<'_>, call: &GetFenceStatusParams) -> Result 
     }
 }
 
-pub(crate) fn wait_for_fences(c: C<'_>, call: &WaitForFencesParams) -> Result {
-    let fences: Vec<Arc<engine::Fence>> =
+pub(crate) fn wait_for_fences(c: ApplicationMemory<'_>, call: &WaitForFencesParams) -> Result {
+    let fences: Vec<Arc<engine::FencePayload>> =
         c.slice(call.p_fences, call.fence_count).iter().filter_map(|it| FENCES.get(it.0)).collect();
-    let is_signaled = |it: &Arc<engine::Fence>| it.is_signaled.load(Ordering::Acquire);
+    let is_signaled = |it: &Arc<engine::FencePayload>| it.is_signaled.load(Ordering::Acquire);
     wait(call.timeout, call.wait_all.is_true(), &fences, is_signaled)
 }
 
@@ -54,53 +54,53 @@ fn wait<T>(timeout: u64, is_all: bool, items: &[T], is_done: impl Fn(&T) -> bool
     })
 }
 
-pub(crate) fn create_semaphore(c: C<'_>, call: &CreateSemaphoreParams) -> Result {
+pub(crate) fn create_semaphore(c: ApplicationMemory<'_>, call: &CreateSemaphoreParams) -> Result {
     let info = c.get(call.p_create_info);
     let ty = info.and_then(|it| c.find::<SemaphoreTypeCreateInfo>(it.p_next));
     let is_timeline = ty.is_some_and(|it| it.semaphore_type == SemaphoreType::TIMELINE);
     let initial = ty.filter(|_| is_timeline).map_or(0, |it| it.initial_value);
-    let semaphore = engine::Semaphore { is_timeline, value: AtomicU64::new(initial) };
-    c.put(call.p_semaphore, Semaphore(SEMAPHORES.add(semaphore)));
+    let semaphore = engine::SemaphorePayload { is_timeline, value: AtomicU64::new(initial) };
+    c.write(call.p_semaphore, Semaphore(SEMAPHORES.add(semaphore)));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_semaphore(_: C<'_>, call: &DestroySemaphoreParams) {
+pub(crate) fn destroy_semaphore(_: ApplicationMemory<'_>, call: &DestroySemaphoreParams) {
     SEMAPHORES.remove(call.semaphore.0);
 }
 
-pub(crate) fn get_semaphore_counter_value(c: C<'_>, call: &GetSemaphoreCounterValueParams) -> Result {
+pub(crate) fn get_semaphore_counter_value(c: ApplicationMemory<'_>, call: &GetSemaphoreCounterValueParams) -> Result {
     let Some(it) = SEMAPHORES.get(call.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
-    c.put(call.p_value, it.value.load(Ordering::Acquire));
+    c.write(call.p_value, it.value.load(Ordering::Acquire));
     Result::SUCCESS
 }
 
-pub(crate) fn signal_semaphore(c: C<'_>, call: &SignalSemaphoreParams) -> Result {
+pub(crate) fn signal_semaphore(c: ApplicationMemory<'_>, call: &SignalSemaphoreParams) -> Result {
     let Some(info) = c.get(call.p_signal_info) else { return Result::ERROR_UNKNOWN };
     let Some(it) = SEMAPHORES.get(info.semaphore.0) else { return Result::ERROR_DEVICE_LOST };
     engine::signal(&it, info.value);
     Result::SUCCESS
 }
 
-pub(crate) fn wait_semaphores(c: C<'_>, call: &WaitSemaphoresParams) -> Result {
+pub(crate) fn wait_semaphores(c: ApplicationMemory<'_>, call: &WaitSemaphoresParams) -> Result {
     let Some(info) = c.get(call.p_wait_info) else { return Result::ERROR_UNKNOWN };
     let values = c.slice(info.p_values, info.semaphore_count);
     let semaphores = c.slice(info.p_semaphores, info.semaphore_count);
-    let points: Vec<Point> =
+    let points: Vec<SemaphoreValue> =
         semaphores.iter().zip(values).filter_map(|(it, value)| Some((SEMAPHORES.get(it.0)?, *value))).collect();
     let is_all = info.flags.0 & SemaphoreWaitFlags::ANY.0 == 0;
     wait(call.timeout, is_all, &points, engine::is_reached)
 }
 
-pub(crate) fn create_event(c: C<'_>, call: &CreateEventParams) -> Result {
-    c.put(call.p_event, Event(EVENTS.add(engine::Event::default())));
+pub(crate) fn create_event(c: ApplicationMemory<'_>, call: &CreateEventParams) -> Result {
+    c.write(call.p_event, Event(EVENTS.add(engine::EventPayload::default())));
     Result::SUCCESS
 }
 
-pub(crate) fn destroy_event(_: C<'_>, call: &DestroyEventParams) {
+pub(crate) fn destroy_event(_: ApplicationMemory<'_>, call: &DestroyEventParams) {
     EVENTS.remove(call.event.0);
 }
 
-pub(crate) fn get_event_status(_: C<'_>, call: &GetEventStatusParams) -> Result {
+pub(crate) fn get_event_status(_: ApplicationMemory<'_>, call: &GetEventStatusParams) -> Result {
     match EVENTS.get(call.event.0) {
         Some(it) if it.is_set.load(Ordering::Acquire) => Result::EVENT_SET,
         Some(_) => Result::EVENT_RESET,
@@ -108,11 +108,11 @@ pub(crate) fn get_event_status(_: C<'_>, call: &GetEventStatusParams) -> Result 
     }
 }
 
-pub(crate) fn set_event(_: C<'_>, call: &SetEventParams) -> Result {
+pub(crate) fn set_event(_: ApplicationMemory<'_>, call: &SetEventParams) -> Result {
     put_event(call.event, true)
 }
 
-pub(crate) fn reset_event(_: C<'_>, call: &ResetEventParams) -> Result {
+pub(crate) fn reset_event(_: ApplicationMemory<'_>, call: &ResetEventParams) -> Result {
     put_event(call.event, false)
 }
 

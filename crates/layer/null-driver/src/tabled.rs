@@ -11,7 +11,7 @@ use crate::objects::next_handle;
 ///
 /// `params` must be parameters of `command` that are valid by its valid usage: pointers are null or lead to as many
 /// elements as their lengths say, and outputs may be written.
-pub(crate) unsafe fn answer<T: Structure>(command: Command, params: &T) -> Result {
+pub(crate) unsafe fn write_outputs<T: Structure>(command: Command, params: &T) -> Result {
     let layout = command.desc().parameters;
     let base = std::ptr::from_ref(params).expose_provenance() as u64;
     let mut result = Result::SUCCESS;
@@ -128,10 +128,10 @@ unsafe fn length(base: u64, pointer: &Pointer) -> u64 {
     match pointer.len {
         Len::Fixed(count) => u64::from(count),
         // SAFETY: `base` is the address of the parameters that have the length, by the contract of `output`.
-        Len::At(place) => unsafe { at(base, place) },
+        Len::At(place) => unsafe { read_length(base, place) },
         Len::Scaled { of, add, divide } => {
             // SAFETY: `base` is the address of the parameters that have the length, by the contract of `output`.
-            (unsafe { at(base, of) } + u64::from(add)) / u64::from(divide)
+            (unsafe { read_length(base, of) } + u64::from(add)) / u64::from(divide)
         }
         Len::Terminated | Len::Rule(_) => 0,
     }
@@ -140,7 +140,7 @@ unsafe fn length(base: u64, pointer: &Pointer) -> u64 {
 /// # Safety
 ///
 /// `base` must be the address of a structure that has `place`, and pointers on the way valid or null.
-unsafe fn at(base: u64, place: Place) -> u64 {
+unsafe fn read_length(base: u64, place: Place) -> u64 {
     if place.through == Place::HERE {
         // SAFETY: the structure at `base` has `place`, by the contract of this function.
         return unsafe { read(base + u64::from(place.at), place.width) };

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use lavascope_abi::*;
 
 use crate::buffers::{BUFFERS, BufferData};
-use crate::c::C;
+use crate::c::ApplicationMemory;
 use crate::clear::pack_color;
-use crate::commands::Op;
+use crate::commands::RecordedOp;
 use crate::formats;
-use crate::image_layout::{Level, Plane};
+use crate::image_layout::{LevelLayout, Plane};
 use crate::images::{IMAGES, ImageData};
-use crate::memory::Memory;
+use crate::memory::DeviceAllocation;
 use crate::queries::{QUERY_POOLS, QueryPoolData};
 
 /// A recorded transfer.
@@ -23,20 +23,20 @@ pub(crate) enum Transfer {
     Copy { from: Arc<BufferData>, to: Arc<BufferData>, regions: Vec<BufferCopy> },
     Write { to: Arc<BufferData>, offset: u64, bytes: Vec<u8> },
     Fill { to: Arc<BufferData>, offset: u64, size: u64, word: u32 },
-    BufferImage { way: Way, buffer: Arc<BufferData>, image: Arc<ImageData>, regions: Vec<BufferImageCopy> },
+    BufferImage { direction: CopyDirection, buffer: Arc<BufferData>, image: Arc<ImageData>, regions: Vec<BufferImageCopy> },
     Images { from: Arc<ImageData>, to: Arc<ImageData>, regions: Vec<ImageCopy> },
     Clear { image: Arc<ImageData>, color: [u32; 4], ranges: Vec<ImageSubresourceRange> },
-    Results(Results),
+    QueryResults(QueryResultCopy),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum CopyDirection {
     ToImage,
     ToBuffer,
 }
 
 /// `vkCmdCopyQueryPoolResults`.
-pub(crate) struct Results {
+pub(crate) struct QueryResultCopy {
     pool: Arc<QueryPoolData>,
     queries: std::ops::Range<u32>,
     to: Arc<BufferData>,
@@ -51,12 +51,12 @@ impl Transfer {
             Transfer::Copy { from, to, regions } => copy_buffers(from, to, regions),
             Transfer::Write { to, offset, bytes } => write(to, *offset, bytes),
             Transfer::Fill { to, offset, size, word } => fill(to, *offset, *size, *word),
-            Transfer::BufferImage { way, buffer, image, regions } => {
+            Transfer::BufferImage { direction: way, buffer, image, regions } => {
                 regions.iter().for_each(|it| copy_buffer_image(*way, buffer, image, it));
             }
             Transfer::Images { from, to, regions } => regions.iter().for_each(|it| copy_images(from, to, it)),
             Transfer::Clear { image, color, ranges } => ranges.iter().for_each(|it| clear(image, *color, it)),
-            Transfer::Results(it) => {
+            Transfer::QueryResults(it) => {
                 it.pool
                     .results(it.queries.clone(), it.stride, it.flags, |at, bytes| write(&it.to, it.offset + at, bytes));
             }
@@ -86,31 +86,31 @@ fn copy_buffers(from: &BufferData, to: &BufferData, regions: &[BufferCopy]) {
     }
 }
 
-fn copy(source: &Memory, from: u64, target: &Memory, to: u64, size: u64) {
+fn copy(source: &DeviceAllocation, from: u64, target: &DeviceAllocation, to: u64, size: u64) {
     let mut bytes = vec![0; size.min(source.size) as usize];
     source.read(from, &mut bytes);
     target.write(to, &bytes);
 }
 
 /// A box of texels in an image, as blocks.
-struct Window {
+struct BlockBox {
     first: [u64; 3],
     count: [u64; 3],
 }
 
-impl Window {
-    fn new(plane: &Plane, offset: Offset3D, extent: Extent3D) -> Window {
+impl BlockBox {
+    fn new(plane: &Plane, offset: Offset3D, extent: Extent3D) -> BlockBox {
         let [x, y, z] = plane.block_extent.map(u64::from);
         let up = |it: u32, block: u64| u64::from(it).div_ceil(block);
         let down = |it: i32, block: u64| it.max(0) as u64 / block;
-        Window {
+        BlockBox {
             first: [down(offset.x, x), down(offset.y, y), down(offset.z, z)],
             count: [up(extent.width, x), up(extent.height, y), up(extent.depth, z)],
         }
     }
 
     /// The offset of a row in the image's memory, and whether it lies inside the level.
-    fn row(&self, level: &Level, block_size: u64, y: u64, z: u64) -> Option<u64> {
+    fn row(&self, level: &LevelLayout, block_size: u64, y: u64, z: u64) -> Option<u64> {
         let (y, z) = (self.first[1] + y, self.first[2] + z);
         let is_in = self.first[0] + self.count[0] <= level.blocks[0] && y < level.blocks[1] && z < level.blocks[2];
         is_in.then(|| level.offset + z * level.slice_pitch + y * level.row_pitch + self.first[0] * block_size)
@@ -124,7 +124,7 @@ fn is_simple(image: &ImageData) -> bool {
 }
 
 /// Texels of an image and how they lie outside of it.
-pub(crate) struct Region {
+pub(crate) struct TexelRegion {
     pub(crate) at: ImageSubresourceLayers,
     pub(crate) offset: Offset3D,
     pub(crate) extent: Extent3D,
@@ -134,12 +134,12 @@ pub(crate) struct Region {
 }
 
 /// Visits each row of a region with its offset outside the image, its offset inside, and its size.
-pub(crate) fn rows(image: &ImageData, region: &Region, mut visit: impl FnMut(u64, u64, u64)) {
+pub(crate) fn for_each_row(image: &ImageData, region: &TexelRegion, mut visit: impl FnMut(u64, u64, u64)) {
     if !is_simple(image) || image.shape.samples > 1 {
         return;
     }
     let plane = image.shape.plane(region.at.aspect_mask);
-    let window = Window::new(plane, region.offset, region.extent);
+    let window = BlockBox::new(plane, region.offset, region.extent);
     let [x, y, _] = plane.block_extent;
     let or = |given: u32, block: u32, blocks: u64| if given == 0 { blocks } else { u64::from(given.div_ceil(block)) };
     let row_pitch = or(region.row_length, x, window.count[0]) * plane.block_size;
@@ -156,20 +156,20 @@ pub(crate) fn rows(image: &ImageData, region: &Region, mut visit: impl FnMut(u64
     }
 }
 
-fn copy_buffer_image(way: Way, buffer: &BufferData, image: &ImageData, it: &BufferImageCopy) {
+fn copy_buffer_image(way: CopyDirection, buffer: &BufferData, image: &ImageData, it: &BufferImageCopy) {
     let (Some(linear), Some(texels)) = (buffer.binding(), image.binding()) else { return };
-    let region = Region {
+    let region = TexelRegion {
         at: it.image_subresource,
         offset: it.image_offset,
         extent: it.image_extent,
         row_length: it.buffer_row_length,
         image_height: it.buffer_image_height,
     };
-    rows(image, &region, |outside, inside, size| {
+    for_each_row(image, &region, |outside, inside, size| {
         let (in_buffer, in_image) = (linear.offset + it.buffer_offset + outside, texels.offset + inside);
         match way {
-            Way::ToImage => copy(&linear.memory, in_buffer, &texels.memory, in_image, size),
-            Way::ToBuffer => copy(&texels.memory, in_image, &linear.memory, in_buffer, size),
+            CopyDirection::ToImage => copy(&linear.memory, in_buffer, &texels.memory, in_image, size),
+            CopyDirection::ToBuffer => copy(&texels.memory, in_image, &linear.memory, in_buffer, size),
         }
     });
 }
@@ -181,8 +181,8 @@ pub(crate) fn copy_images(from: &ImageData, to: &ImageData, region: &ImageCopy) 
     if src_plane.block_size != dst_plane.block_size {
         return;
     }
-    let from_window = Window::new(src_plane, region.src_offset, region.extent);
-    let to_window = Window { count: from_window.count, ..Window::new(dst_plane, region.dst_offset, region.extent) };
+    let from_window = BlockBox::new(src_plane, region.src_offset, region.extent);
+    let to_window = BlockBox { count: from_window.count, ..BlockBox::new(dst_plane, region.dst_offset, region.extent) };
     for layer in 0..src.layer_count.min(from.shape.array_layers) {
         let src_level = src_plane.level(src.mip_level, src.base_array_layer + layer);
         let dst_level = dst_plane.level(dst.mip_level, dst.base_array_layer + layer);
@@ -215,9 +215,9 @@ fn clear(image: &ImageData, color: [u32; 4], range: &ImageSubresourceRange) {
     }
 }
 
-fn record(c: C<'_>, buffer: CommandBuffer, transfer: Option<Transfer>) {
+fn record(c: ApplicationMemory<'_>, buffer: CommandBuffer, transfer: Option<Transfer>) {
     if let Some(transfer) = transfer {
-        c.command_buffer(buffer).record(Op::Transfer(Arc::new(transfer)));
+        c.command_buffer(buffer).record(RecordedOp::Transfer(Arc::new(transfer)));
     }
 }
 
@@ -225,35 +225,35 @@ fn copy_of(from: Buffer, to: Buffer, regions: Vec<BufferCopy>) -> Option<Transfe
     Some(Transfer::Copy { from: BUFFERS.get(from.0)?, to: BUFFERS.get(to.0)?, regions })
 }
 
-pub(crate) fn cmd_copy_buffer(c: C<'_>, call: &CmdCopyBufferParams) {
+pub(crate) fn cmd_copy_buffer(c: ApplicationMemory<'_>, call: &CmdCopyBufferParams) {
     let regions = c.slice(call.p_regions, call.region_count).to_vec();
     record(c, call.command_buffer, copy_of(call.src_buffer, call.dst_buffer, regions));
 }
 
-pub(crate) fn cmd_copy_buffer2(c: C<'_>, call: &CmdCopyBuffer2Params) {
+pub(crate) fn cmd_copy_buffer2(c: ApplicationMemory<'_>, call: &CmdCopyBuffer2Params) {
     let Some(info) = c.get(call.p_copy_buffer_info) else { return };
     let one = |it: &BufferCopy2| BufferCopy { src_offset: it.src_offset, dst_offset: it.dst_offset, size: it.size };
     let regions = c.slice(info.p_regions, info.region_count).iter().map(one).collect();
     record(c, call.command_buffer, copy_of(info.src_buffer, info.dst_buffer, regions));
 }
 
-pub(crate) fn cmd_fill_buffer(c: C<'_>, call: &CmdFillBufferParams) {
+pub(crate) fn cmd_fill_buffer(c: ApplicationMemory<'_>, call: &CmdFillBufferParams) {
     let (offset, size, word) = (call.dst_offset, call.size, call.data);
     let transfer = BUFFERS.get(call.dst_buffer.0).map(|to| Transfer::Fill { to, offset, size, word });
     record(c, call.command_buffer, transfer);
 }
 
-pub(crate) fn cmd_update_buffer(c: C<'_>, call: &CmdUpdateBufferParams) {
+pub(crate) fn cmd_update_buffer(c: ApplicationMemory<'_>, call: &CmdUpdateBufferParams) {
     let bytes = c.slice(call.p_data.cast::<u8>(), call.data_size).to_vec();
     let offset = call.dst_offset;
     record(c, call.command_buffer, BUFFERS.get(call.dst_buffer.0).map(|to| Transfer::Write { to, offset, bytes }));
 }
 
-fn buffer_image(way: Way, buffer: Buffer, image: Image, regions: Vec<BufferImageCopy>) -> Option<Transfer> {
-    Some(Transfer::BufferImage { way, buffer: BUFFERS.get(buffer.0)?, image: IMAGES.get(image.0)?, regions })
+fn buffer_image(way: CopyDirection, buffer: Buffer, image: Image, regions: Vec<BufferImageCopy>) -> Option<Transfer> {
+    Some(Transfer::BufferImage { direction: way, buffer: BUFFERS.get(buffer.0)?, image: IMAGES.get(image.0)?, regions })
 }
 
-fn narrow(it: &BufferImageCopy2) -> BufferImageCopy {
+fn to_buffer_image_copy(it: &BufferImageCopy2) -> BufferImageCopy {
     BufferImageCopy {
         buffer_offset: it.buffer_offset,
         buffer_row_length: it.buffer_row_length,
@@ -264,29 +264,29 @@ fn narrow(it: &BufferImageCopy2) -> BufferImageCopy {
     }
 }
 
-pub(crate) fn cmd_copy_buffer_to_image(c: C<'_>, call: &CmdCopyBufferToImageParams) {
+pub(crate) fn cmd_copy_buffer_to_image(c: ApplicationMemory<'_>, call: &CmdCopyBufferToImageParams) {
     let regions = c.slice(call.p_regions, call.region_count).to_vec();
-    record(c, call.command_buffer, buffer_image(Way::ToImage, call.src_buffer, call.dst_image, regions));
+    record(c, call.command_buffer, buffer_image(CopyDirection::ToImage, call.src_buffer, call.dst_image, regions));
 }
 
-pub(crate) fn cmd_copy_buffer_to_image2(c: C<'_>, call: &CmdCopyBufferToImage2Params) {
+pub(crate) fn cmd_copy_buffer_to_image2(c: ApplicationMemory<'_>, call: &CmdCopyBufferToImage2Params) {
     let Some(info) = c.get(call.p_copy_buffer_to_image_info) else { return };
-    let regions = c.slice(info.p_regions, info.region_count).iter().map(narrow).collect();
-    record(c, call.command_buffer, buffer_image(Way::ToImage, info.src_buffer, info.dst_image, regions));
+    let regions = c.slice(info.p_regions, info.region_count).iter().map(to_buffer_image_copy).collect();
+    record(c, call.command_buffer, buffer_image(CopyDirection::ToImage, info.src_buffer, info.dst_image, regions));
 }
 
-pub(crate) fn cmd_copy_image_to_buffer(c: C<'_>, call: &CmdCopyImageToBufferParams) {
+pub(crate) fn cmd_copy_image_to_buffer(c: ApplicationMemory<'_>, call: &CmdCopyImageToBufferParams) {
     let regions = c.slice(call.p_regions, call.region_count).to_vec();
-    record(c, call.command_buffer, buffer_image(Way::ToBuffer, call.dst_buffer, call.src_image, regions));
+    record(c, call.command_buffer, buffer_image(CopyDirection::ToBuffer, call.dst_buffer, call.src_image, regions));
 }
 
-pub(crate) fn cmd_copy_image_to_buffer2(c: C<'_>, call: &CmdCopyImageToBuffer2Params) {
+pub(crate) fn cmd_copy_image_to_buffer2(c: ApplicationMemory<'_>, call: &CmdCopyImageToBuffer2Params) {
     let Some(info) = c.get(call.p_copy_image_to_buffer_info) else { return };
-    let regions = c.slice(info.p_regions, info.region_count).iter().map(narrow).collect();
-    record(c, call.command_buffer, buffer_image(Way::ToBuffer, info.dst_buffer, info.src_image, regions));
+    let regions = c.slice(info.p_regions, info.region_count).iter().map(to_buffer_image_copy).collect();
+    record(c, call.command_buffer, buffer_image(CopyDirection::ToBuffer, info.dst_buffer, info.src_image, regions));
 }
 
-pub(crate) fn narrow_image(it: &ImageCopy2) -> ImageCopy {
+pub(crate) fn to_image_copy(it: &ImageCopy2) -> ImageCopy {
     ImageCopy {
         src_subresource: it.src_subresource,
         src_offset: it.src_offset,
@@ -300,27 +300,27 @@ fn images(from: Image, to: Image, regions: Vec<ImageCopy>) -> Option<Transfer> {
     Some(Transfer::Images { from: IMAGES.get(from.0)?, to: IMAGES.get(to.0)?, regions })
 }
 
-pub(crate) fn cmd_copy_image(c: C<'_>, call: &CmdCopyImageParams) {
+pub(crate) fn cmd_copy_image(c: ApplicationMemory<'_>, call: &CmdCopyImageParams) {
     let regions = c.slice(call.p_regions, call.region_count).to_vec();
     record(c, call.command_buffer, images(call.src_image, call.dst_image, regions));
 }
 
-pub(crate) fn cmd_copy_image2(c: C<'_>, call: &CmdCopyImage2Params) {
+pub(crate) fn cmd_copy_image2(c: ApplicationMemory<'_>, call: &CmdCopyImage2Params) {
     let Some(info) = c.get(call.p_copy_image_info) else { return };
-    let regions = c.slice(info.p_regions, info.region_count).iter().map(narrow_image).collect();
+    let regions = c.slice(info.p_regions, info.region_count).iter().map(to_image_copy).collect();
     record(c, call.command_buffer, images(info.src_image, info.dst_image, regions));
 }
 
-pub(crate) fn cmd_clear_color_image(c: C<'_>, call: &CmdClearColorImageParams) {
+pub(crate) fn cmd_clear_color_image(c: ApplicationMemory<'_>, call: &CmdClearColorImageParams) {
     let (Some(image), Some(color)) = (IMAGES.get(call.image.0), c.get(call.p_color)) else { return };
     let ranges = c.slice(call.p_ranges, call.range_count).to_vec();
     record(c, call.command_buffer, Some(Transfer::Clear { image, color: color.words, ranges }));
 }
 
-pub(crate) fn cmd_copy_query_pool_results(c: C<'_>, call: &CmdCopyQueryPoolResultsParams) {
+pub(crate) fn cmd_copy_query_pool_results(c: ApplicationMemory<'_>, call: &CmdCopyQueryPoolResultsParams) {
     let (Some(pool), Some(to)) = (QUERY_POOLS.get(call.query_pool.0), BUFFERS.get(call.dst_buffer.0)) else { return };
     let queries = call.first_query..call.first_query.saturating_add(call.query_count);
     let (offset, stride, flags) = (call.dst_offset, call.stride, call.flags);
-    let results = Results { pool, queries, to, offset, stride, flags };
-    record(c, call.command_buffer, Some(Transfer::Results(results)));
+    let results = QueryResultCopy { pool, queries, to, offset, stride, flags };
+    record(c, call.command_buffer, Some(Transfer::QueryResults(results)));
 }

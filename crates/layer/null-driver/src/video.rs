@@ -3,8 +3,8 @@
 use lavascope_abi::*;
 
 use crate::buffers::put_requirements;
-use crate::c::C;
-use crate::members::Bytes;
+use crate::c::ApplicationMemory;
+use crate::members::StructBytes;
 use crate::physical_device::ORDINARY_TYPES;
 
 /// Of sessions in memory: like real devices, whatever the pages of the system are.
@@ -34,7 +34,7 @@ fn std_header(profile: &VideoProfileInfoKHR) -> ExtensionProperties {
 }
 
 pub(crate) fn get_physical_device_video_capabilities_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceVideoCapabilitiesKHRParams,
 ) -> Result {
     let (Some(profile), Some(out)) = (c.get(call.p_video_profile), c.get_mut(call.p_capabilities)) else {
@@ -51,7 +51,7 @@ pub(crate) fn get_physical_device_video_capabilities_khr(
     out.std_header_version = std_header(profile);
     for (at, s_type) in c.chain(out.p_next) {
         let Some(layout) = structure_by_type(s_type) else { continue };
-        generous(layout, &mut Bytes(c.slice_mut(at.cast::<u8>(), layout.size)));
+        fill_capabilities(layout, &mut StructBytes(c.slice_mut(at.cast::<u8>(), layout.size)));
     }
     if let Some(it) = c.find_mut::<VideoDecodeCapabilitiesKHR>(out.p_next) {
         it.flags = VideoDecodeCapabilityFlagsKHR::DPB_AND_OUTPUT_COINCIDE_KHR;
@@ -60,7 +60,7 @@ pub(crate) fn get_physical_device_video_capabilities_khr(
 }
 
 /// Capabilities of a codec: small numbers for counts and levels, all bits for masks.
-fn generous(layout: &'static desc::Layout, bytes: &mut Bytes<'_>) {
+fn fill_capabilities(layout: &'static desc::Layout, bytes: &mut StructBytes<'_>) {
     for field in layout.fields.iter().filter(|it| it.name != "sType") {
         let value = match (&field.ty, field.name) {
             (desc::Ty::Flags(desc), _) => all_bits(desc) as f64,
@@ -80,7 +80,7 @@ fn all_bits(desc: &desc::EnumDesc) -> u64 {
 }
 
 pub(crate) fn get_physical_device_video_format_properties_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPhysicalDeviceVideoFormatPropertiesKHRParams,
 ) -> Result {
     let usage = c.get(call.p_video_format_info).map_or(ImageUsageFlags(0), |it| it.image_usage);
@@ -101,7 +101,7 @@ pub(crate) fn get_physical_device_video_format_properties_khr(
 }
 
 pub(crate) fn get_video_session_memory_requirements_khr(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetVideoSessionMemoryRequirementsKHRParams,
 ) -> Result {
     let binds = [0u32, 1];
@@ -113,46 +113,46 @@ pub(crate) fn get_video_session_memory_requirements_khr(
 }
 
 pub(crate) fn get_data_graph_pipeline_session_memory_requirements_arm(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetDataGraphPipelineSessionMemoryRequirementsARMParams,
 ) {
     put_requirements(c, call.p_memory_requirements, Some(session_requirements()));
 }
 
 /// The bytes of a tensor with eight-byte elements at most.
-fn tensor_requirements(c: C<'_>, description: Ptr<TensorDescriptionARM>) -> MemoryRequirements {
+fn tensor_requirements(c: ApplicationMemory<'_>, description: Ptr<TensorDescriptionARM>) -> MemoryRequirements {
     let dimensions = c.get(description).map(|it| c.slice(it.p_dimensions, it.dimension_count)).unwrap_or_default();
     let elements = dimensions.iter().fold(1u64, |all, it| all.saturating_mul((*it).max(1) as u64));
     let size = elements.saturating_mul(8).checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
     MemoryRequirements { size, alignment: ALIGNMENT, memory_type_bits: ORDINARY_TYPES }
 }
 
-pub(crate) fn get_device_tensor_memory_requirements_arm(c: C<'_>, call: &GetDeviceTensorMemoryRequirementsARMParams) {
+pub(crate) fn get_device_tensor_memory_requirements_arm(c: ApplicationMemory<'_>, call: &GetDeviceTensorMemoryRequirementsARMParams) {
     let description = c.get(call.p_info).and_then(|it| c.get(it.p_create_info)).map(|it| it.p_description);
     put_requirements(c, call.p_memory_requirements, description.map(|it| tensor_requirements(c, it)));
 }
 
 /// Tensors are not kept, so all of them need the same.
-pub(crate) fn get_tensor_memory_requirements_arm(c: C<'_>, call: &GetTensorMemoryRequirementsARMParams) {
+pub(crate) fn get_tensor_memory_requirements_arm(c: ApplicationMemory<'_>, call: &GetTensorMemoryRequirementsARMParams) {
     put_requirements(c, call.p_memory_requirements, Some(session_requirements()));
 }
 
 pub(crate) fn get_generated_commands_memory_requirements_ext(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetGeneratedCommandsMemoryRequirementsEXTParams,
 ) {
     put_requirements(c, call.p_memory_requirements, Some(session_requirements()));
 }
 
 pub(crate) fn get_generated_commands_memory_requirements_nv(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetGeneratedCommandsMemoryRequirementsNVParams,
 ) {
     put_requirements(c, call.p_memory_requirements, Some(session_requirements()));
 }
 
 pub(crate) fn get_pipeline_indirect_memory_requirements_nv(
-    c: C<'_>,
+    c: ApplicationMemory<'_>,
     call: &GetPipelineIndirectMemoryRequirementsNVParams,
 ) {
     put_requirements(c, call.p_memory_requirements, Some(session_requirements()));

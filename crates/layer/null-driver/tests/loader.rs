@@ -63,7 +63,7 @@ fn library() -> String {
     library.display().to_string()
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -72,8 +72,8 @@ fn every_run_sees_the_same() {
     let folder = Folder::new("same");
     let (first, second) = (folder.run(&[]), folder.run(&[]));
     assert!(first.status.success(), "{first:?}");
-    assert_eq!(said(&first), said(&second));
-    let text = said(&first);
+    assert_eq!(output_text(&first), output_text(&second));
+    let text = output_text(&first);
     assert!(text.contains("Lavascope null device 16384") && text.contains("word 0"), "{text}");
     assert!(text.contains("mesh 0 trace 1"), "{text}");
     assert_eq!(text.matches("family ").count(), 7, "{text}");
@@ -83,7 +83,7 @@ fn every_run_sees_the_same() {
 fn transfers_are_executed_on_demand() {
     let folder = Folder::new("execute");
     let output = folder.run(&[("LAVASCOPE_NULL_EXECUTE", "transfer")]);
-    assert!(said(&output).contains("word 42"), "{output:?}");
+    assert!(output_text(&output).contains("word 42"), "{output:?}");
     let output = folder.run(&[("LAVASCOPE_NULL_EXECUTE", "transfers")]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && error.contains("say \"transfer\" or \"none\""), "{output:?}");
@@ -107,7 +107,7 @@ fn a_profile_takes_away_and_a_bad_one_is_refused() {
   "properties": { "VkPhysicalDeviceProperties": { "limits": { "maxImageDimension2D": 8192 } } } } } }"#;
     let path = folder.write("profile.json", good).display().to_string();
     let output = folder.run(&[("LAVASCOPE_NULL_PROFILE", &path)]);
-    let text = said(&output);
+    let text = output_text(&output);
     assert!(text.contains("device 8192") && text.contains("extensions 1\n"), "{text}");
     // The extensions that the program wants are gone: VK_ERROR_EXTENSION_NOT_PRESENT.
     assert!(text.contains("device -7"), "{text}");

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lavascope_abi::ShaderStageFlagBits as Stage;
-use lavascope_spirv::{Quantity, Term};
+use lavascope_spirv::{Quantity, OffsetTerm};
 
 use crate::shader::Shader;
 
@@ -74,10 +74,10 @@ impl Launch {
 }
 
 /// Whether every combination of the values of these terms happens.
-pub(crate) fn is_independent(terms: &[Term]) -> bool {
+pub(crate) fn is_independent(terms: &[OffsetTerm]) -> bool {
     let numbers: Vec<(u32, u32)> = terms
         .iter()
-        .filter_map(|it| match it.of {
+        .filter_map(|it| match it.quantity {
             Quantity::BuiltIn { built_in, component } => Some((built_in, component)),
             Quantity::Read(_) => None,
         })
@@ -97,8 +97,8 @@ pub(crate) fn is_independent(terms: &[Term]) -> bool {
 mod tests {
     use super::*;
 
-    fn term(built_in: u32, component: u32) -> Term {
-        Term { of: Quantity::BuiltIn { built_in, component }, factor: 1 }
+    fn term(built_in: u32, component: u32) -> OffsetTerm {
+        OffsetTerm { quantity: Quantity::BuiltIn { built_in, component }, factor: 1 }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use lavascope_spirv::{Bytes, Each, Element, Place, Quantity, Term};
+use lavascope_spirv::{AccessBytes, InvocationBytes, DescriptorElement, ValueSource, Quantity, OffsetTerm};
 use lavascope_sync_ir::Certainty;
 
 use crate::bind::{BoundPipelineState, SetRef};
@@ -57,14 +57,14 @@ pub(crate) struct ShaderInputValues<'a> {
 
 impl ShaderInputValues<'_> {
     /// What stands at a place.
-    pub(crate) fn read(&self, place: &Place) -> Option<u64> {
+    pub(crate) fn read(&self, place: &ValueSource) -> Option<u64> {
         match place {
-            Place::PushConstant { bytes } => read_integer(*bytes, |at| self.pushed.byte(at)),
-            Place::Descriptor { set, binding, element: Element::Constant(0), bytes } => {
+            ValueSource::PushConstant { bytes } => read_integer(*bytes, |at| self.pushed.byte(at)),
+            ValueSource::Descriptor { set, binding, element: DescriptorElement::Constant(0), bytes } => {
                 let block = self.set(*set)?.blocks.get(binding)?;
                 read_integer(*bytes, |at| block.get(usize::try_from(at).ok()?).copied())
             }
-            Place::Descriptor { .. } | Place::Address { .. } => None,
+            ValueSource::Descriptor { .. } | ValueSource::Address { .. } => None,
         }
     }
 
@@ -80,7 +80,7 @@ impl ShaderInputValues<'_> {
     pub(crate) fn accessed_bytes(
         &self,
         bytes: &Range<u64>,
-        each: Option<&Each>,
+        each: Option<&InvocationBytes>,
         certainty: Certainty,
     ) -> (Range<u64>, Certainty) {
         let Some((known, is_all)) = each.and_then(|it| self.invocation_bytes(it)) else { return (bytes.clone(), certainty) };
@@ -93,7 +93,7 @@ impl ShaderInputValues<'_> {
     }
 
     /// From the first to the last byte of all invocations, and whether each between them is accessed.
-    fn invocation_bytes(&self, each: &Each) -> Option<(Range<u64>, bool)> {
+    fn invocation_bytes(&self, each: &InvocationBytes) -> Option<(Range<u64>, bool)> {
         let (mut low, mut high) = (i128::from(each.start), i128::from(each.start));
         let mut steps: Vec<(u128, u128)> = Vec::new();
         for term in &each.terms {
@@ -115,8 +115,8 @@ impl ShaderInputValues<'_> {
         Some((low as u64..(high as u64).saturating_add(each.size), is_all))
     }
 
-    fn term_values(&self, term: &Term) -> Option<Range<u64>> {
-        let values = match &term.of {
+    fn term_values(&self, term: &OffsetTerm) -> Option<Range<u64>> {
+        let values = match &term.quantity {
             Quantity::BuiltIn { built_in, component } => self.launch.values(*built_in, *component, self.workgroup)?,
             Quantity::Read(place) => self.read(place).map(|it| it..it.saturating_add(1))?,
         };
@@ -125,7 +125,7 @@ impl ShaderInputValues<'_> {
 }
 
 /// A number of up to eight bytes, the least first.
-fn read_integer(bytes: Bytes, byte: impl Fn(u64) -> Option<u8>) -> Option<u64> {
+fn read_integer(bytes: AccessBytes, byte: impl Fn(u64) -> Option<u8>) -> Option<u64> {
     let size = bytes.end?.checked_sub(bytes.start)?;
     if !bytes.is_exact || size > 8 {
         return None;
@@ -139,32 +139,32 @@ mod tests {
 
     const GLOBAL_INVOCATION_ID: u32 = 28;
 
-    fn bytes(start: u64, end: u64) -> Bytes {
-        Bytes { start, end: Some(end), is_exact: true }
+    fn bytes(start: u64, end: u64) -> AccessBytes {
+        AccessBytes { start, end: Some(end), is_exact: true }
     }
 
-    fn x(factor: i64) -> Term {
-        Term { of: Quantity::BuiltIn { built_in: GLOBAL_INVOCATION_ID, component: 0 }, factor }
+    fn x(factor: i64) -> OffsetTerm {
+        OffsetTerm { quantity: Quantity::BuiltIn { built_in: GLOBAL_INVOCATION_ID, component: 0 }, factor }
     }
 
-    fn y(factor: i64) -> Term {
-        Term { of: Quantity::BuiltIn { built_in: GLOBAL_INVOCATION_ID, component: 1 }, factor }
+    fn y(factor: i64) -> OffsetTerm {
+        OffsetTerm { quantity: Quantity::BuiltIn { built_in: GLOBAL_INVOCATION_ID, component: 1 }, factor }
     }
 
-    fn pushed(start: u64, factor: i64) -> Term {
-        let place = Place::PushConstant { bytes: bytes(start, start + 4) };
-        Term { of: Quantity::Read(place), factor }
+    fn pushed(start: u64, factor: i64) -> OffsetTerm {
+        let place = ValueSource::PushConstant { bytes: bytes(start, start + 4) };
+        OffsetTerm { quantity: Quantity::Read(place), factor }
     }
 
     /// Eight groups of 4 by 1 invocations, two of them above each other.
-    fn span(start: i64, terms: Vec<Term>, size: u64) -> (Range<u64>, Certainty) {
+    fn span(start: i64, terms: Vec<OffsetTerm>, size: u64) -> (Range<u64>, Certainty) {
         let mut constants = PushConstants::default();
         constants.write(4, &100_u32.to_le_bytes());
         let (device, point) = (TrackedDevice::default(), BoundPipelineState::default());
         let launch = Launch::groups([0; 3], [4, 2, 1]);
         let numbers =
             ShaderInputValues { device: &device, point: &point, pushed: &constants, launch: &launch, workgroup: [4, 1, 1] };
-        numbers.accessed_bytes(&(0..1 << 20), Some(&Each { start, terms, size }), Certainty::Somewhere)
+        numbers.accessed_bytes(&(0..1 << 20), Some(&InvocationBytes { start, terms, size }), Certainty::Somewhere)
     }
 
     #[test]

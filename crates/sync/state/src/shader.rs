@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_abi::{PipelineStageFlags2 as Stage, ShaderStageFlagBits};
-use lavascope_spirv::{Each, Place};
+use lavascope_spirv::{InvocationBytes, ValueSource};
 use lavascope_sync_ir::Certainty;
 
 /// What a shader accesses, seen from outside.
@@ -51,7 +51,7 @@ pub struct DescriptorUse {
     /// The bytes of a buffer that are accessed, from the beginning of the descriptor's range; none where any may be.
     pub bytes: Option<Range<u64>>,
     /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
-    pub per_invocation: Option<Each>,
+    pub per_invocation: Option<InvocationBytes>,
     /// Whether it is made, and to all of these bytes.
     pub certainty: Certainty,
     /// Fragments do it in their order, one after the other.
@@ -83,7 +83,7 @@ impl DescriptorUse {
 pub enum DescriptorArrayIndex {
     One(u32),
     /// The one whose number the shader reads here.
-    Read(Place),
+    Read(ValueSource),
     /// The shader decides.
     Unknown,
 }
@@ -92,7 +92,7 @@ pub enum DescriptorArrayIndex {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressUse {
     /// Where the shader reads the address, as far as it could be followed.
-    pub from: Option<Place>,
+    pub from: Option<ValueSource>,
     pub reads: bool,
     pub writes: bool,
     /// What lies there is an acceleration structure that rays go through.
@@ -100,7 +100,7 @@ pub struct AddressUse {
     /// Counted from the address.
     pub bytes: Range<u64>,
     /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
-    pub per_invocation: Option<Each>,
+    pub per_invocation: Option<InvocationBytes>,
     pub certainty: Certainty,
     /// It is an atomic operation.
     pub is_atomic: bool,

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use lavascope_abi::ShaderStageFlagBits;
 use lavascope_spirv::{
-    AccessKind, Bytes, DescriptorKind, Element as Picked, Interface, InterfaceKind, Mode, Module, Place, Reflection,
-    Specialization, Target,
+    AccessKind, AccessBytes, DescriptorKind, DescriptorElement as Picked, InterfaceVariable, InterfaceKind, AccessMode, Module, ValueSource, Reflection,
+    Specialization, AccessTarget,
 };
 use lavascope_sync_ir::Certainty;
 
@@ -68,11 +68,11 @@ fn read(key: &ReflectionKey) -> Option<ShaderInterface> {
 }
 
 fn interface_of(reflection: &Reflection) -> ShaderInterface {
-    let locations = |kind: InterfaceKind, is_used: fn(&Interface) -> bool| {
+    let locations = |kind: InterfaceKind, is_used: fn(&InterfaceVariable) -> bool| {
         let used = reflection.interface.iter().filter(|it| it.kind == kind && is_used(it));
         used.fold(0, |all, it| all | bits(it))
     };
-    let is_layer = |it: &Interface| it.is_written && it.built_in.is_some_and(|it| LAYERS.contains(&it));
+    let is_layer = |it: &InterfaceVariable| it.is_written && it.built_in.is_some_and(|it| LAYERS.contains(&it));
     ShaderInterface {
         descriptors: descriptors_of(reflection),
         addresses: addresses_of(reflection),
@@ -92,7 +92,7 @@ fn interface_of(reflection: &Reflection) -> ShaderInterface {
 }
 
 /// The locations that a variable takes, one for each column of each element.
-fn bits(it: &Interface) -> u64 {
+fn bits(it: &InterfaceVariable) -> u64 {
     let Some(first) = it.location.filter(|it| *it < u64::BITS) else { return 0 };
     let count = it.columns.max(1).saturating_mul(it.count.unwrap_or(1).max(1));
     let end = first.saturating_add(count).min(u64::BITS);
@@ -103,18 +103,18 @@ fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
     let has_order = reflection.interlock.is_some_and(|it| it.is_ordered);
     let mut found: Vec<DescriptorUse> = Vec::new();
     for access in reflection.accesses.iter().filter(|it| touches_memory(it)) {
-        let Target::Descriptor { descriptor, element, bytes } = &access.target else { continue };
+        let AccessTarget::Descriptor { descriptor, element, bytes } = &access.target else { continue };
         let Some(descriptor) = reflection.descriptors.get(*descriptor) else { continue };
         let new = DescriptorUse {
             element: match element {
                 Picked::Constant(element) => DescriptorArrayIndex::One(*element),
-                Picked::Dynamic(Some(from)) => DescriptorArrayIndex::Read(Place::clone(from)),
+                Picked::Dynamic(Some(from)) => DescriptorArrayIndex::Read(ValueSource::clone(from)),
                 Picked::Dynamic(None) => DescriptorArrayIndex::Unknown,
             },
             reads: access.mode.reads(),
             writes: access.mode.writes(),
             bytes: bytes.map(range),
-            per_invocation: access.each.clone(),
+            per_invocation: access.per_invocation.clone(),
             certainty: certainty_of(access, bytes.is_some_and(|it| it.is_exact), descriptor.kind),
             is_ordered: has_order && descriptor.is_coherent,
             is_atomic: access.kind == AccessKind::Atomic,
@@ -130,14 +130,14 @@ fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
 fn addresses_of(reflection: &Reflection) -> Vec<AddressUse> {
     let mut found: Vec<AddressUse> = Vec::new();
     for access in reflection.accesses.iter().filter(|it| touches_memory(it)) {
-        let Target::Address { from, bytes } = &access.target else { continue };
+        let AccessTarget::Address { from, bytes } = &access.target else { continue };
         let new = AddressUse {
             from: from.clone(),
             reads: access.mode.reads(),
             writes: access.mode.writes(),
             is_structure: access.kind == AccessKind::Trace,
             bytes: range(*bytes),
-            per_invocation: access.each.clone(),
+            per_invocation: access.per_invocation.clone(),
             certainty: certainty_of(access, bytes.is_exact, DescriptorKind::StorageBuffer),
             is_atomic: access.kind == AccessKind::Atomic,
         };
@@ -148,11 +148,11 @@ fn addresses_of(reflection: &Reflection) -> Vec<AddressUse> {
     found
 }
 
-fn touches_memory(access: &lavascope_spirv::Access) -> bool {
-    access.mode != Mode::None && access.kind != AccessKind::Query
+fn touches_memory(access: &lavascope_spirv::ShaderAccess) -> bool {
+    access.mode != AccessMode::None && access.kind != AccessKind::Query
 }
 
-fn range(bytes: Bytes) -> Range<u64> {
+fn range(bytes: AccessBytes) -> Range<u64> {
     bytes.start..bytes.end.unwrap_or(u64::MAX)
 }
 
@@ -174,7 +174,7 @@ fn merge_uses(own: &mut DescriptorUse, other: &DescriptorUse) -> bool {
 
 /// Which texels of an image and which parts of an acceleration structure are read, only the device knows; an input
 /// attachment is read where fragments are.
-fn certainty_of(access: &lavascope_spirv::Access, is_exact: bool, kind: DescriptorKind) -> Certainty {
+fn certainty_of(access: &lavascope_spirv::ShaderAccess, is_exact: bool, kind: DescriptorKind) -> Certainty {
     let is_all = is_exact || kind == DescriptorKind::InputAttachment;
     match (access.is_certain, is_all) {
         (false, _) => Certainty::Maybe,

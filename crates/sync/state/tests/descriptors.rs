@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_engine::check;
-use lavascope_spirv::{Bytes, Place};
+use lavascope_spirv::{AccessBytes, ValueSource};
 use lavascope_state::{Collector, DescriptorUse, DescriptorArrayIndex, ShaderInterface, Tracker};
 use lavascope_sync_ir::{Access, HazardKind, Region};
 
@@ -186,11 +186,11 @@ fn pushed_descriptors_stay_until_they_are_pushed_again() {
 
 #[test]
 fn a_descriptor_is_picked_by_what_stands_in_an_inline_uniform_block() {
-    let place = Place::Descriptor {
+    let place = ValueSource::Descriptor {
         set: 0,
         binding: 1,
-        element: lavascope_spirv::Element::Constant(0),
-        bytes: Bytes { start: 4, end: Some(8), is_exact: true },
+        element: lavascope_spirv::DescriptorElement::Constant(0),
+        bytes: AccessBytes { start: 4, end: Some(8), is_exact: true },
     };
     let mut app = app(vec![one(0, DescriptorArrayIndex::Read(place), true, false)]);
     make_set(

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use lavascope_instrument::{Guard, Instrumented, Options, Root, instrument};
+use lavascope_instrument::{Guard, InstrumentedModule, InstrumentOptions, RootLocation, instrument};
 use lavascope_spirv::Module;
 
 pub(crate) mod corpus;
@@ -20,15 +20,15 @@ pub(crate) mod ready;
 pub(crate) mod vulkan;
 
 /// Every way to instrument that tests look at.
-pub(crate) fn all_options() -> Vec<Options> {
-    let roots = [Root::Descriptor { set: 7 }, Root::PushConstant { offset: 120 }, Root::Specialization];
+pub(crate) fn all_options() -> Vec<InstrumentOptions> {
+    let roots = [RootLocation::Descriptor { set: 7 }, RootLocation::PushConstant { offset: 120 }, RootLocation::Specialization];
     let mut all = Vec::new();
     for root in roots {
         for guard in [Guard::Select, Guard::Branch] {
             for immediate in [BTreeSet::new(), (0..500).collect()] {
-                let touches = matches!(root, Root::PushConstant { .. });
-                let zeros = root == Root::Specialization;
-                all.push(Options { guard, immediate, prints: true, touches, zeros, ..Options::new(root) });
+                let touches = matches!(root, RootLocation::PushConstant { .. });
+                let zeros = root == RootLocation::Specialization;
+                all.push(InstrumentOptions { guard, immediate, prints: true, touches, zero_faulty_loads: zeros, ..InstrumentOptions::new(root) });
             }
         }
     }
@@ -40,7 +40,7 @@ pub(crate) fn words(bytes: &[u8]) -> Vec<u32> {
 }
 
 /// Every compiled shader of the repository.
-pub(crate) fn compiled() -> Vec<(String, Vec<u32>)> {
+pub(crate) fn compiled_shaders() -> Vec<(String, Vec<u32>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folders = ["spirv/tests/shaders", "../dev/samples/shaders"].map(|it| root.join(it));
     let files = folders.iter().flat_map(|it| std::fs::read_dir(it).expect("the folder of the shaders"));
@@ -52,7 +52,7 @@ pub(crate) fn compiled() -> Vec<(String, Vec<u32>)> {
 }
 
 /// Compute shaders that were compiled from WGSL and Slang.
-pub(crate) fn foreign() -> Vec<(String, Vec<u32>)> {
+pub(crate) fn wgsl_and_slang_shaders() -> Vec<(String, Vec<u32>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shaders");
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).expect("the folder of the shaders").map(|it| it.expect("a file").path()).collect();
@@ -72,7 +72,7 @@ fn without_language(mut words: Vec<u32>) -> Vec<u32> {
 }
 
 /// Gives bytes to a tool and takes what it prints.
-fn pipe(program: &str, package: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
+fn run_tool(program: &str, package: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
     let mut tool = Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
@@ -93,25 +93,25 @@ fn bytes(words: &[u32]) -> Vec<u8> {
 }
 
 /// What the validator has against a module.
-pub(crate) fn complaints(words: &[u32], environment: &str) -> Option<String> {
+pub(crate) fn validation_errors(words: &[u32], environment: &str) -> Option<String> {
     let arguments = ["--target-env", environment, "--scalar-block-layout", "-"];
-    pipe("spirv-val", "spirv-tools", &arguments, &bytes(words)).err()
+    run_tool("spirv-val", "spirv-tools", &arguments, &bytes(words)).err()
 }
 
 pub(crate) fn disassemble(words: &[u32]) -> String {
-    let text = pipe("spirv-dis", "spirv-tools", &["--no-color", "--raw-id", "-"], &bytes(words)).expect("a module");
+    let text = run_tool("spirv-dis", "spirv-tools", &["--no-color", "--raw-id", "-"], &bytes(words)).expect("a module");
     String::from_utf8(text).expect("text")
 }
 
 pub(crate) fn optimize(words: &[u32], environment: &str) -> Vec<u32> {
     let target = format!("--target-env={environment}");
     let arguments = [&target, "--scalar-block-layout", "--preserve-bindings", "-O", "-", "-o", "-"];
-    self::words(&pipe("spirv-opt", "spirv-tools", &arguments, &bytes(words)).expect("the optimizer does"))
+    self::words(&run_tool("spirv-opt", "spirv-tools", &arguments, &bytes(words)).expect("the optimizer does"))
 }
 
 pub(crate) fn assemble(text: &str) -> Vec<u32> {
     let arguments = ["--target-env", "vulkan1.3", "-", "-o", "-"];
-    words(&pipe("spirv-as", "spirv-tools", &arguments, text.as_bytes()).expect("it assembles"))
+    words(&run_tool("spirv-as", "spirv-tools", &arguments, text.as_bytes()).expect("it assembles"))
 }
 
 /// Compiles GLSL of a stage (`comp`, `frag` and so on).
@@ -132,7 +132,7 @@ fn compile_with(source: &str, arguments: &[&str]) -> Vec<u32> {
     let target = std::env::temp_dir().join(format!("lavascope-{}-{number}.spv", std::process::id()));
     let path = target.to_string_lossy().into_owned();
     let arguments = [arguments, &["--quiet", "-o", &path]].concat();
-    if let Err(error) = pipe("glslangValidator", "glslang-tools", &arguments, source.as_bytes()) {
+    if let Err(error) = run_tool("glslangValidator", "glslang-tools", &arguments, source.as_bytes()) {
         panic!("{error}\n{source}");
     }
     let compiled = words(&std::fs::read(&target).expect("a compiled shader"));
@@ -140,6 +140,6 @@ fn compile_with(source: &str, arguments: &[&str]) -> Vec<u32> {
     compiled
 }
 
-pub(crate) fn instrumented(words: &[u32], options: &Options) -> Instrumented {
+pub(crate) fn instrumented(words: &[u32], options: &InstrumentOptions) -> InstrumentedModule {
     instrument(&Module::parse(words).expect("a module"), options).expect("a module that can be instrumented")
 }

@@ -5,9 +5,9 @@ use lavascope_spirv::Module;
 use spirv::{Capability, Op, StorageClass};
 
 /// Numbers that look random and are the same each time.
-pub(crate) struct Numbers(pub(crate) u64);
+pub(crate) struct RandomNumbers(pub(crate) u64);
 
-impl Numbers {
+impl RandomNumbers {
     pub(crate) fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as u32
@@ -19,25 +19,25 @@ impl Numbers {
 }
 
 /// A module as a list of instructions.
-pub(crate) struct Draft {
+pub(crate) struct ModuleDraft {
     header: Vec<u32>,
     all: Vec<Vec<u32>>,
 }
 
 /// A block: the places of its label and of the instruction that ends it.
 #[derive(Clone, Copy)]
-struct Block {
+struct DraftBlock {
     label: usize,
     end: usize,
 }
 
 const CHANGES: usize = 12;
 
-impl Draft {
-    pub(crate) fn new(words: &[u32]) -> Draft {
+impl ModuleDraft {
+    pub(crate) fn new(words: &[u32]) -> ModuleDraft {
         let module = Module::parse(words).expect("a module");
         let all = module.all().map(|it| it.words().to_vec()).collect();
-        Draft { header: words[..5].to_vec(), all }
+        ModuleDraft { header: words[..5].to_vec(), all }
     }
 
     pub(crate) fn words(&self) -> Vec<u32> {
@@ -45,7 +45,7 @@ impl Draft {
     }
 
     /// Does one change, if it finds a place for it. Says which one it was.
-    pub(crate) fn change(&mut self, numbers: &mut Numbers) -> usize {
+    pub(crate) fn change(&mut self, numbers: &mut RandomNumbers) -> usize {
         let kind = numbers.below(CHANGES);
         let _ = match kind {
             0 => self.split(numbers),
@@ -55,7 +55,7 @@ impl Draft {
             4 => self.loop_around(numbers),
             5 => self.outline_load(numbers),
             6 => self.repeat(numbers),
-            7 => self.turn_branch(numbers),
+            7 => self.invert_branch(numbers),
             8 => self.chain_of_chains(numbers),
             9 => self.copy_result(numbers),
             10 => self.copy_function(numbers),
@@ -78,15 +78,15 @@ impl Draft {
     }
 
     /// A place of a kind, at random.
-    fn some(&self, numbers: &mut Numbers, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+    fn some(&self, numbers: &mut RandomNumbers, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         let places: Vec<usize> = (0..self.all.len()).filter(|it| is_it(*it)).collect();
         (!places.is_empty()).then(|| places[numbers.below(places.len())])
     }
 
-    fn blocks(&self) -> Vec<Block> {
+    fn blocks(&self) -> Vec<DraftBlock> {
         let labels = (0..self.all.len()).filter(|it| self.is(*it, Op::Label));
         let end = |label: usize| (label + 1..self.all.len()).find(|it| self.is_end(*it)).unwrap_or(label);
-        labels.map(|label| Block { label, end: end(label) }).collect()
+        labels.map(|label| DraftBlock { label, end: end(label) }).collect()
     }
 
     fn is_end(&self, at: usize) -> bool {
@@ -107,7 +107,7 @@ impl Draft {
     }
 
     /// Where a block may be split: behind its phis and variables, before its merge instruction.
-    fn cuts(&self, block: Block) -> std::ops::Range<usize> {
+    fn cuts(&self, block: DraftBlock) -> std::ops::Range<usize> {
         let is_head =
             |at: usize| [Op::Phi, Op::Variable, Op::Line, Op::NoLine, Op::Label].iter().any(|it| self.is(at, *it));
         let first = (block.label..block.end).find(|it| !is_head(*it)).unwrap_or(block.end);
@@ -116,7 +116,7 @@ impl Draft {
         first..(if has_merge { block.end - 1 } else { block.end }).max(first) + 1
     }
 
-    fn some_cut(&self, numbers: &mut Numbers) -> Option<(Block, usize)> {
+    fn some_cut(&self, numbers: &mut RandomNumbers) -> Option<(DraftBlock, usize)> {
         let blocks = self.blocks();
         let block = *blocks.get(numbers.below(blocks.len()))?;
         let cuts = self.cuts(block);
@@ -135,7 +135,7 @@ impl Draft {
         }
     }
 
-    fn split(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn split(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let (block, at) = self.some_cut(numbers)?;
         let (label, next) = (self.all[block.label][1], self.fresh());
         self.rename_parent(label, next);
@@ -160,15 +160,15 @@ impl Draft {
         id
     }
 
-    fn truth(&mut self, op: Op) -> u32 {
+    fn bool_constant(&mut self, op: Op) -> u32 {
         let boolean = self.boolean();
         let there = (0..self.all.len()).find(|it| self.is(*it, op));
         there.map(|it| self.all[it][2]).unwrap_or_else(|| self.global(op, Some(boolean), &[]))
     }
 
     /// What is behind a place in its block never runs a second time: a copy of a store in a block that is never reached.
-    fn dead_block(&mut self, numbers: &mut Numbers) -> Option<()> {
-        let no = self.truth(Op::ConstantFalse);
+    fn dead_block(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+        let no = self.bool_constant(Op::ConstantFalse);
         let (block, at) = self.some_cut(numbers)?;
         let label = self.all[block.label][1];
         let store = (block.label..at).rev().find(|it| self.is(*it, Op::Store)).map(|it| self.all[it].clone());
@@ -186,8 +186,8 @@ impl Draft {
     }
 
     /// A statement runs only where a condition holds that always does.
-    fn branch_around(&mut self, numbers: &mut Numbers) -> Option<()> {
-        let yes = self.truth(Op::ConstantTrue);
+    fn branch_around(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+        let yes = self.bool_constant(Op::ConstantTrue);
         let at = self.some(numbers, |it| self.is(it, Op::Store))?;
         let block = self.blocks().into_iter().find(|it| it.label < at && at < it.end)?;
         let label = self.all[block.label][1];
@@ -205,7 +205,7 @@ impl Draft {
         Some(())
     }
 
-    fn swap_operands(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn swap_operands(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let turned = [
             (Op::ULessThan, Op::UGreaterThan),
             (Op::SLessThan, Op::SGreaterThan),
@@ -227,8 +227,8 @@ impl Draft {
 
     fn type_of(&self, id: u32) -> Option<u32> {
         let typed = |it: &&Vec<u32>| {
-            let form = lavascope_spirv::grammar::form((it[0] & 0xffff) as u16);
-            form.is_some_and(|form| form.0 == lavascope_spirv::grammar::Form::Typed) && it[2] == id
+            let form = lavascope_spirv::grammar::instruction_form((it[0] & 0xffff) as u16);
+            form.is_some_and(|form| form.0 == lavascope_spirv::grammar::InstructionForm::Typed) && it[2] == id
         };
         self.all.iter().find(typed).map(|it| it[1])
     }
@@ -239,7 +239,7 @@ impl Draft {
     }
 
     /// A constant is no longer seen to be one.
-    fn hide_operand(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn hide_operand(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let first = (0..self.all.len()).find(|it| self.is(*it, Op::Function))?;
         let kinds =
             [Op::AccessChain, Op::InBoundsAccessChain, Op::IAdd, Op::IMul, Op::Store, Op::ULessThan, Op::Select];
@@ -251,7 +251,7 @@ impl Draft {
         let hidden = self.fresh();
         self.all[at][place] = hidden;
         let kind = numbers.below(2);
-        let yes = self.truth(Op::ConstantTrue);
+        let yes = self.bool_constant(Op::ConstantTrue);
         // What was added may have moved it.
         let at = self.all.iter().position(|it| it.get(place) == Some(&hidden))?;
         let made = match kind {
@@ -263,8 +263,8 @@ impl Draft {
     }
 
     /// The rest of a block becomes the body of a loop that runs once.
-    fn loop_around(&mut self, numbers: &mut Numbers) -> Option<()> {
-        let yes = self.truth(Op::ConstantTrue);
+    fn loop_around(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
+        let yes = self.bool_constant(Op::ConstantTrue);
         let (block, at) = self.some_cut(numbers)?;
         let label = self.all[block.label][1];
         let last = self.cuts(block).end - 1;
@@ -293,7 +293,7 @@ impl Draft {
     }
 
     /// A load goes into a function of its own, which gets the pointer.
-    fn outline_load(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn outline_load(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let at = self.some(numbers, |it| self.is(it, Op::Load) && self.all[it].len() == 4)?;
         let [ty, id, pointer] = self.all[at][1..4] else { return None };
         let pointer_ty = self.type_of(pointer)?;
@@ -320,7 +320,7 @@ impl Draft {
     }
 
     /// A store happens twice, or a value is made twice.
-    fn repeat(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn repeat(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let first = (0..self.all.len()).find(|it| self.is(*it, Op::Function))?;
         let kinds = [Op::Store, Op::Load, Op::AccessChain, Op::IAdd, Op::ImageWrite, Op::AtomicIAdd];
         let at = self.some(numbers, |it| it > first && kinds.iter().any(|kind| self.is(it, *kind)))?;
@@ -332,7 +332,7 @@ impl Draft {
         Some(())
     }
 
-    fn turn_branch(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn invert_branch(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let boolean = self.boolean();
         let at = self.some(numbers, |it| self.is(it, Op::BranchConditional))?;
         let negated = self.fresh();
@@ -347,7 +347,7 @@ impl Draft {
     }
 
     /// An access chain goes its last step in a chain of its own.
-    fn chain_of_chains(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn chain_of_chains(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let at = self.some(numbers, |it| self.is(it, Op::AccessChain) && self.all[it].len() > 5)?;
         let chain = self.all[at].clone();
         let shorter = chain.len() - 1;
@@ -366,7 +366,7 @@ impl Draft {
 
     /// The type of a pointer to what indices from a variable on lead to, which is added.
     fn step_type(&mut self, path: &[u32]) -> Option<u32> {
-        let made = |draft: &Draft, id: u32| draft.all.iter().find(|it| is_type(it) && it[1] == id).cloned();
+        let made = |draft: &ModuleDraft, id: u32| draft.all.iter().find(|it| is_type(it) && it[1] == id).cloned();
         let pointer = self.type_of(path[0]).and_then(|it| made(self, it)).filter(|it| it.len() == 4)?;
         let mut ty = pointer[3];
         for index in &path[1..] {
@@ -388,7 +388,7 @@ impl Draft {
     }
 
     /// Uses of a value use a copy of it from here on.
-    fn copy_result(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn copy_result(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let first = (0..self.all.len()).find(|it| self.is(*it, Op::Function))?;
         let kinds = [Op::AccessChain, Op::Load, Op::IAdd, Op::CompositeExtract, Op::SampledImage];
         let at = self.some(numbers, |it| it > first && kinds.iter().any(|kind| self.is(it, *kind)))?;
@@ -403,7 +403,7 @@ impl Draft {
     }
 
     /// A call goes to a copy of its function.
-    fn copy_function(&mut self, numbers: &mut Numbers) -> Option<()> {
+    fn copy_function(&mut self, numbers: &mut RandomNumbers) -> Option<()> {
         let call = self.some(numbers, |it| self.is(it, Op::FunctionCall))?;
         let called = self.all[call][3];
         let start = (0..self.all.len()).find(|it| self.is(*it, Op::Function) && self.all[*it][2] == called)?;
@@ -430,11 +430,11 @@ fn is_type(it: &[u32]) -> bool {
 }
 
 fn result(it: &[u32]) -> Option<u32> {
-    use lavascope_spirv::grammar::{Form, form};
-    match form((it[0] & 0xffff) as u16)?.0 {
-        Form::Plain => None,
-        Form::Result => Some(it[1]),
-        Form::Typed => Some(it[2]),
+    use lavascope_spirv::grammar::{InstructionForm, instruction_form};
+    match instruction_form((it[0] & 0xffff) as u16)?.0 {
+        InstructionForm::Plain => None,
+        InstructionForm::Result => Some(it[1]),
+        InstructionForm::Typed => Some(it[2]),
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) const SIDE: u32 = 4;
 
 /// An image that is always in the general layout.
 #[derive(Clone, Copy)]
-pub(crate) struct Picture {
+pub(crate) struct TestImage {
     pub(crate) image: vk::Image,
     pub(crate) view: vk::ImageView,
     side: u32,
@@ -18,8 +18,8 @@ pub(crate) struct Picture {
     samples: vk::SampleCountFlags,
 }
 
-impl Picture {
-    pub(crate) fn new(gpu: &Gpu, format: vk::Format, side: u32, samples: u32) -> Picture {
+impl TestImage {
+    pub(crate) fn new(gpu: &Gpu, format: vk::Format, side: u32, samples: u32) -> TestImage {
         let is_depth = format == vk::Format::D32_SFLOAT;
         let samples = vk::SampleCountFlags::from_raw(samples);
         let mut usage = vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST;
@@ -54,7 +54,7 @@ impl Picture {
                 .format(format)
                 .subresource_range(range);
             let view = gpu.device.create_image_view(&info, None).expect("a view");
-            Picture { image, view, side, words: (side * side * texel) as usize, aspect, samples }
+            TestImage { image, view, side, words: (side * side * texel) as usize, aspect, samples }
         }
     }
 

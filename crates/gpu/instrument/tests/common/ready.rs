@@ -6,7 +6,7 @@ use ash::vk;
 use lavascope_spirv::{DescriptorKind, Id, Module, Specialization, reflect};
 use spirv::{Capability, Dim, ImageFormat, Op};
 
-use super::vulkan::{Bound, Dispatch, Gpu};
+use super::vulkan::{BoundBinding, Dispatch, Gpu};
 
 /// Words of each storage buffer: enough for 512 of the largest elements.
 const STORAGE_WORDS: usize = 24_000;
@@ -42,7 +42,7 @@ pub(crate) fn dispatch(module: &Module) -> Dispatch {
         };
         let element = Some((words(count), count as u64 * 4));
         let elements = vec![element; descriptor.count.unwrap_or(OPEN_COUNT) as usize];
-        dispatch.bound.push(Bound { binding: descriptor.binding, kind, elements });
+        dispatch.bound.push(BoundBinding { binding: descriptor.binding, kind, elements });
         dispatch
             .formats
             .extend(format(module, descriptor.id).map(|(format, samples)| (descriptor.binding, format, samples)));
@@ -52,15 +52,15 @@ pub(crate) fn dispatch(module: &Module) -> Dispatch {
 
 /// The format and the samples of an image that fits to a variable's type.
 pub(crate) fn format(module: &Module, variable: Id) -> Option<(vk::Format, u32)> {
-    let mut ty = module.made(module.made(module.made(variable)?.id(1))?.id(3))?;
+    let mut ty = module.definition(module.definition(module.definition(variable)?.id(1))?.id(3))?;
     while !ty.is(Op::TypeImage) {
         let inner = match ty.op()? {
             Op::TypeArray | Op::TypeRuntimeArray | Op::TypeSampledImage => ty.id(2),
             _ => return None,
         };
-        ty = module.made(inner)?;
+        ty = module.definition(inner)?;
     }
-    let number = module.made(ty.id(2))?;
+    let number = module.definition(ty.id(2))?;
     let is_depth = ty.word(4) == 1;
     let is_buffer = ty.word(3) == Dim::DimBuffer as u32;
     let samples = if ty.word(6) == 1 { 4 } else { 1 };

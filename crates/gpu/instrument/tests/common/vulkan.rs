@@ -6,12 +6,12 @@ use std::{ffi::CStr, path::PathBuf};
 
 use ash::vk;
 use lavascope_instrument::{
-    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, Record, Root, TOUCH_HEAD, TOUCH_SLOT, decode,
+    InstrumentedModule, PrintfRecord, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, FaultRecord, RootLocation, TOUCH_HEAD, TOUCH_SLOT, decode,
     decode_prints,
-    tables::{self, AddressRange, Binding, Set},
+    tables::{self, AddressRange, BindingState, SetState},
 };
 
-use super::pictures::{Picture, SIDE, sampler};
+use super::pictures::{TestImage, SIDE, sampler};
 
 const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
 const OUTPUT_WORDS: usize = 4096;
@@ -51,7 +51,7 @@ pub(crate) struct Buffer {
 }
 
 /// What is bound to a binding of set 0.
-pub(crate) struct Bound {
+pub(crate) struct BoundBinding {
     pub(crate) binding: u32,
     pub(crate) kind: vk::DescriptorType,
     /// By element: the words of a buffer, and how many bytes of it are bound. Nothing where it is never written.
@@ -59,12 +59,12 @@ pub(crate) struct Bound {
 }
 
 /// A shader by its stage.
-pub(crate) type Stage = (vk::ShaderStageFlags, Vec<u32>);
+pub(crate) type StageShader = (vk::ShaderStageFlags, Vec<u32>);
 
 /// A dispatch.
 #[derive(Default)]
 pub(crate) struct Dispatch {
-    pub(crate) bound: Vec<Bound>,
+    pub(crate) bound: Vec<BoundBinding>,
     /// Buffers whose addresses are the first push constants.
     pub(crate) addressed: Vec<Vec<u32>>,
     /// The push constants behind those.
@@ -79,18 +79,18 @@ pub(crate) struct Dispatch {
     /// Puts the address of the first addressed buffer into its first two words.
     pub(crate) is_linked: bool,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
-    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<Stage>)>,
+    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<StageShader>)>,
     /// The slot by which the shader finds the words of what it touches, if it is not told where they are.
     pub(crate) touch_slot: Option<u32>,
 }
 
 /// What a dispatch left.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct DispatchOutcome {
     /// Of the bindings' elements and the addressed buffers, in their order, and of what was drawn.
     pub(crate) buffers: Vec<Vec<u32>>,
-    pub(crate) records: Vec<Record>,
-    pub(crate) prints: Vec<Print>,
+    pub(crate) records: Vec<FaultRecord>,
+    pub(crate) prints: Vec<PrintfRecord>,
     pub(crate) cells: Vec<u32>,
     /// What the shader kept of what it touched.
     pub(crate) touches: Vec<u32>,
@@ -98,10 +98,10 @@ pub(crate) struct Outcome {
     pub(crate) wanted: u32,
 }
 
-impl Bound {
-    pub(crate) fn storage(binding: u32, words: Vec<u32>) -> Bound {
+impl BoundBinding {
+    pub(crate) fn storage(binding: u32, words: Vec<u32>) -> BoundBinding {
         let bytes = words.len() as u64 * 4;
-        Bound { binding, kind: vk::DescriptorType::STORAGE_BUFFER, elements: vec![Some((words, bytes))] }
+        BoundBinding { binding, kind: vk::DescriptorType::STORAGE_BUFFER, elements: vec![Some((words, bytes))] }
     }
 }
 
@@ -239,12 +239,12 @@ impl Gpu {
 
     /// Runs the words of a shader without anything of ours.
     pub(crate) fn run(&self, words: &[u32], dispatch: &Dispatch) -> Vec<Vec<u32>> {
-        Job::new(self, dispatch).run(self, words, None, dispatch).buffers
+        DispatchObjects::new(self, dispatch).run(self, words, None, dispatch).buffers
     }
 
     /// Runs an instrumented shader.
-    pub(crate) fn run_checked(&self, made: &Instrumented, root: Root, dispatch: &Dispatch) -> Outcome {
-        Job::new(self, dispatch).run(self, &made.words, Some((made, root)), dispatch)
+    pub(crate) fn run_checked(&self, made: &InstrumentedModule, root: RootLocation, dispatch: &Dispatch) -> DispatchOutcome {
+        DispatchObjects::new(self, dispatch).run(self, &made.words, Some((made, root)), dispatch)
     }
 
     /// Creates a compute pipeline over a storage buffer and our set, and nothing else.
@@ -347,25 +347,25 @@ impl Gpu {
 
 /// What is bound to an element.
 #[derive(Clone, Copy)]
-enum Memory {
+enum BoundMemory {
     Buffer(Buffer),
-    Picture(Picture),
+    Picture(TestImage),
     Sampler,
 }
 
-impl Memory {
+impl BoundMemory {
     fn read(self, gpu: &Gpu) -> Vec<u32> {
         match self {
-            Memory::Buffer(buffer) => gpu.read(buffer),
-            Memory::Picture(picture) => picture.read(gpu),
-            Memory::Sampler => Vec::new(),
+            BoundMemory::Buffer(buffer) => gpu.read(buffer),
+            BoundMemory::Picture(picture) => picture.read(gpu),
+            BoundMemory::Sampler => Vec::new(),
         }
     }
 }
 
 /// The objects of a dispatch.
-struct Job {
-    elements: Vec<Vec<Option<Memory>>>,
+struct DispatchObjects {
+    elements: Vec<Vec<Option<BoundMemory>>>,
     addressed: Vec<Buffer>,
     layout: vk::DescriptorSetLayout,
     set: vk::DescriptorSet,
@@ -381,9 +381,9 @@ struct Tables {
     set: vk::DescriptorSet,
 }
 
-impl Job {
-    fn new(gpu: &Gpu, dispatch: &Dispatch) -> Job {
-        let shape = |it: &Bound| (it.binding, it.kind, it.elements.len() as u32);
+impl DispatchObjects {
+    fn new(gpu: &Gpu, dispatch: &Dispatch) -> DispatchObjects {
+        let shape = |it: &BoundBinding| (it.binding, it.kind, it.elements.len() as u32);
         let layout = gpu.set_layout(&dispatch.bound.iter().map(shape).collect::<Vec<_>>());
         let kinds: Vec<_> = dispatch.bound.iter().map(|it| (it.kind, it.elements.len() as u32)).collect();
         let set = gpu.set(layout, if kinds.is_empty() { &[(vk::DescriptorType::STORAGE_BUFFER, 1)] } else { &kinds });
@@ -399,10 +399,10 @@ impl Job {
         if let Some(first) = addressed.first().filter(|_| dispatch.is_linked) {
             gpu.write_words(*first, &[first.address as u32, (first.address >> 32) as u32]);
         }
-        Job { elements, addressed, layout, set }
+        DispatchObjects { elements, addressed, layout, set }
     }
 
-    fn run(&self, gpu: &Gpu, words: &[u32], checked: Option<(&Instrumented, Root)>, dispatch: &Dispatch) -> Outcome {
+    fn run(&self, gpu: &Gpu, words: &[u32], checked: Option<(&InstrumentedModule, RootLocation)>, dispatch: &Dispatch) -> DispatchOutcome {
         let tables = checked.map(|it| self.tables(gpu, it.0, dispatch));
         let mut layouts = vec![self.layout];
         if let Some(tables) = &tables {
@@ -417,10 +417,10 @@ impl Job {
         let layout = unsafe { gpu.device.create_pipeline_layout(&info, None) }.expect("a layout");
         let root = tables.as_ref().map_or(0, |it| it.root.address);
         let special = checked.map(|it| {
-            let [shader, cells] = it.0.constants;
-            let [low, high] = it.0.root_constants;
+            let [shader, cells] = it.0.spec_ids;
+            let [low, high] = it.0.root_spec_ids;
             let touches = dispatch.touch_slot.map_or(TOUCH_HEAD, |it| TOUCH_SLOT | it);
-            let touches = (it.0.touch_constant, touches);
+            let touches = (it.0.touch_spec_id, touches);
             vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32), touches]
         });
         let special = special.unwrap_or_default();
@@ -438,13 +438,13 @@ impl Job {
         push.extend([root as u32, (root >> 32) as u32]);
         let sets: Vec<(u32, vk::DescriptorSet)> =
             std::iter::once((0, self.set)).chain(tables.as_ref().map(|it| (gpu.last_set, it.set))).collect();
-        let drawn = dispatch.draw.as_ref().map(|_| Picture::new(gpu, DRAWN, DRAWN_SIDE, 1));
+        let drawn = dispatch.draw.as_ref().map(|_| TestImage::new(gpu, DRAWN, DRAWN_SIDE, 1));
         drawn.iter().for_each(|it| it.fill(gpu, &[]));
         let dynamic = dispatch.bound.iter().filter(|it| is_dynamic(it.kind)).map(|it| it.elements.len()).sum();
         submit(gpu, (point, pipeline), layout, &sets, &push, (dispatch.groups, dynamic), drawn);
         let all = self.elements.iter().flatten().flatten().copied();
-        let all = all.chain(self.addressed.iter().map(|it| Memory::Buffer(*it))).chain(drawn.map(Memory::Picture));
-        Outcome {
+        let all = all.chain(self.addressed.iter().map(|it| BoundMemory::Buffer(*it))).chain(drawn.map(BoundMemory::Picture));
+        DispatchOutcome {
             buffers: all.map(|it| it.read(gpu)).collect(),
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
             prints: tables.as_ref().map(|it| decode_prints(&gpu.read(it.output)).expect("prints")).unwrap_or_default(),
@@ -454,9 +454,9 @@ impl Job {
         }
     }
 
-    fn tables(&self, gpu: &Gpu, made: &Instrumented, dispatch: &Dispatch) -> Tables {
+    fn tables(&self, gpu: &Gpu, made: &InstrumentedModule, dispatch: &Dispatch) -> Tables {
         let count = dispatch.bound.iter().map(|it| it.binding + 1).max().unwrap_or(0);
-        let mut bindings = vec![Binding::default(); count as usize];
+        let mut bindings = vec![BindingState::default(); count as usize];
         for bound in &dispatch.bound {
             let state = |it: &Option<(Vec<u32>, u64)>| it.as_ref().map_or(0, |it| it.1 as u32);
             bindings[bound.binding as usize].elements = bound.elements.iter().map(state).collect();
@@ -466,8 +466,8 @@ impl Job {
         let ranges: Vec<AddressRange> = self.addressed.iter().map(range).collect();
         let output_words = dispatch.output_words.unwrap_or(OUTPUT_WORDS);
         let output = gpu.buffer(&vec![0; output_words + 1]);
-        let descriptors = gpu.buffer(&tables::descriptors(&[Set { bindings }]));
-        let addresses = gpu.buffer(&tables::addresses(&ranges, scratch.address));
+        let descriptors = gpu.buffer(&tables::build_descriptor_table(&[SetState { bindings }]));
+        let addresses = gpu.buffer(&tables::build_address_table(&ranges, scratch.address));
         let cells = gpu.buffer(&[&[0; CELL_BASE as usize][..], &made.cells()].concat());
         let all = [output, descriptors, addresses, cells];
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
@@ -498,30 +498,30 @@ fn is_dynamic(kind: vk::DescriptorType) -> bool {
 fn bind(
     gpu: &Gpu,
     set: vk::DescriptorSet,
-    bound: &Bound,
+    bound: &BoundBinding,
     element: u32,
     (words, range): &(Vec<u32>, u64),
     dispatch: &Dispatch,
-) -> Memory {
+) -> BoundMemory {
     use vk::DescriptorType as Kind;
     let other = dispatch.formats.iter().find(|it| it.0 == bound.binding);
     let at = (bound.binding, element);
     if !matches!(bound.kind, Kind::SAMPLER | Kind::SAMPLED_IMAGE | Kind::STORAGE_IMAGE | Kind::COMBINED_IMAGE_SAMPLER) {
         let buffer = gpu.buffer(words);
         gpu.write(set, at, (bound.kind, other.map_or(vk::Format::R32_UINT, |it| it.1)), buffer, *range);
-        return Memory::Buffer(buffer);
+        return BoundMemory::Buffer(buffer);
     }
     let (format, samples) = other.map_or((vk::Format::R8G8B8A8_UNORM, 1), |it| (it.1, it.2));
     let mut info = vk::DescriptorImageInfo::default().image_layout(vk::ImageLayout::GENERAL);
     if matches!(bound.kind, Kind::SAMPLER | Kind::COMBINED_IMAGE_SAMPLER) {
         info = info.sampler(sampler(gpu, format == vk::Format::D32_SFLOAT));
     }
-    let mut memory = Memory::Sampler;
+    let mut memory = BoundMemory::Sampler;
     if bound.kind != Kind::SAMPLER {
-        let picture = Picture::new(gpu, format, SIDE, samples);
+        let picture = TestImage::new(gpu, format, SIDE, samples);
         picture.fill(gpu, words);
         info = info.image_view(picture.view);
-        memory = Memory::Picture(picture);
+        memory = BoundMemory::Picture(picture);
     }
     gpu.write_image(set, at, bound.kind, info);
     memory
@@ -569,7 +569,7 @@ fn specialization(special: &[(u32, u32)]) -> (Vec<vk::SpecializationMapEntry>, V
 fn graphics_pipeline(
     gpu: &Gpu,
     (stage, words): (vk::ShaderStageFlags, &[u32]),
-    others: &[Stage],
+    others: &[StageShader],
     layout: vk::PipelineLayout,
     special: &[(u32, u32)],
 ) -> vk::Pipeline {
@@ -619,7 +619,7 @@ fn submit(
     sets: &[(u32, vk::DescriptorSet)],
     push: &[u32],
     (groups, dynamic): (u32, usize),
-    drawn: Option<Picture>,
+    drawn: Option<TestImage>,
 ) {
     let push: Vec<u8> = push.iter().flat_map(|it| it.to_ne_bytes()).collect();
     let device = &gpu.device;

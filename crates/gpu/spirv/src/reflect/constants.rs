@@ -53,7 +53,7 @@ impl<'a> Constants<'a> {
     }
 
     pub(super) fn of(&self, id: Id) -> &Value {
-        self.module.place_of(id).map_or(&Value::Unknown, |it| self.get(it.0))
+        self.module.definition_index(id).map_or(&Value::Unknown, |it| self.get(it.0))
     }
 
     pub(super) fn number(&self, id: Id) -> Option<u64> {
@@ -61,7 +61,7 @@ impl<'a> Constants<'a> {
     }
 
     fn read(&self, it: Instruction<'_>, specialization: &Specialization) -> Value {
-        let chosen = || it.result().and_then(|id| self.module.decorated(id, None, Decoration::SpecId));
+        let chosen = || it.result().and_then(|id| self.module.decoration_operand(id, None, Decoration::SpecId));
         let special = || chosen().and_then(|id| specialization.number(id));
         match it.op() {
             Some(Op::ConstantTrue) => Value::Const(1),
@@ -73,7 +73,7 @@ impl<'a> Constants<'a> {
                 Value::Const(special().map_or_else(|| self.literal(it), |number| self.narrow(it.id(1), number)))
             }
             Some(Op::ConstantComposite | Op::SpecConstantComposite) => {
-                Value::composite(it.from(3).iter().map(|it| self.of(Id(*it)).clone()).collect())
+                Value::composite(it.words_from(3).iter().map(|it| self.of(Id(*it)).clone()).collect())
             }
             Some(Op::ConstantNull) => self.null(it.id(1)),
             Some(Op::SpecConstantOp) => self.operation(it),
@@ -93,7 +93,7 @@ impl<'a> Constants<'a> {
     }
 
     fn null(&self, ty: Id) -> Value {
-        let Some(ty) = self.module.made(ty) else { return Value::Unknown };
+        let Some(ty) = self.module.definition(ty) else { return Value::Unknown };
         match ty.op() {
             Some(Op::TypeInt | Op::TypeFloat | Op::TypeBool) => Value::Const(0),
             Some(Op::TypeVector) if ty.word(3) <= 4 => Value::composite(vec![Value::Const(0); ty.word(3) as usize]),
@@ -105,11 +105,11 @@ impl<'a> Constants<'a> {
         let Some(op) = Op::from_u32(it.word(3)) else { return Value::Unknown };
         let first = self.of(it.id(4));
         match op {
-            Op::CompositeExtract => extract(first, it.from(5)).cloned().unwrap_or(Value::Unknown),
-            Op::VectorShuffle => shuffle(first, self.of(it.id(5)), it.from(6)),
+            Op::CompositeExtract => extract(first, it.words_from(5)).cloned().unwrap_or(Value::Unknown),
+            Op::VectorShuffle => shuffle(first, self.of(it.id(5)), it.words_from(6)),
             Op::CompositeInsert => {
-                let path: Vec<Option<u32>> = it.from(6).iter().copied().map(Some).collect();
-                self.of(it.id(5)).with(&path, &[], first.clone())
+                let path: Vec<Option<u32>> = it.words_from(6).iter().copied().map(Some).collect();
+                self.of(it.id(5)).with_part(&path, &[], first.clone())
             }
             Op::Select => match first.number() {
                 Some(0) => self.of(it.id(6)).clone(),
@@ -117,9 +117,9 @@ impl<'a> Constants<'a> {
                 None => Value::Unknown,
             },
             _ => {
-                let operand = self.module.made(it.id(4)).and_then(|it| it.result_type());
+                let operand = self.module.definition(it.id(4)).and_then(|it| it.result_type());
                 let widths = Widths { result: self.width(it.id(1)), operand: operand.map_or(32, |it| self.width(it)) };
-                let values: Vec<Value> = it.from(4).iter().map(|it| self.of(Id(*it)).clone()).collect();
+                let values: Vec<Value> = it.words_from(4).iter().map(|it| self.of(Id(*it)).clone()).collect();
                 compute(op, widths, &values)
             }
         }
@@ -127,10 +127,10 @@ impl<'a> Constants<'a> {
 
     /// Bits of a scalar type or of the components of a vector.
     fn width(&self, ty: Id) -> u32 {
-        match self.module.made(ty) {
+        match self.module.definition(ty) {
             Some(it) if it.is(Op::TypeInt) || it.is(Op::TypeFloat) => it.word(2),
             Some(it) if it.is(Op::TypeBool) => 1,
-            Some(it) if it.is(Op::TypeVector) => match self.module.made(it.id(2)) {
+            Some(it) if it.is(Op::TypeVector) => match self.module.definition(it.id(2)) {
                 Some(it) if it.is(Op::TypeInt) || it.is(Op::TypeFloat) => it.word(2),
                 Some(it) if it.is(Op::TypeBool) => 1,
                 _ => 32,

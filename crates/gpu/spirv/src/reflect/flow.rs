@@ -2,12 +2,12 @@
 
 use spirv::Op;
 
-use crate::{At, Function, Id, Instruction, Module};
+use crate::{InstructionIndex, Function, Id, Instruction, Module};
 
 const NONE: u32 = u32::MAX;
 
 /// What does not depend on values. Blocks are counted from the first one of the function.
-pub(super) struct Flow {
+pub(super) struct FlowGraph {
     /// Reverse postorder: a block comes after all that lead to it, except from behind in a loop.
     pub(super) order: Vec<u32>,
     /// By block: its place in the order, or `NONE` where nothing leads to it.
@@ -16,30 +16,30 @@ pub(super) struct Flow {
     /// By block: when a walk over the dominator tree enters it and leaves it.
     dominance: Vec<(u32, u32)>,
     /// By block: the last place in the order that leads back to it.
-    loops: Vec<u32>,
+    loop_ends: Vec<u32>,
     /// Places in the order, and the variables that are written to there.
     stores: Vec<(u32, Id)>,
-    /// What [`Flow::certain`] says where no branch is decided.
+    /// What [`FlowGraph::certain`] says where no branch is decided.
     certain: Vec<bool>,
 }
 
-impl Flow {
-    pub(super) fn new(module: &Module, function: &Function) -> Flow {
+impl FlowGraph {
+    pub(super) fn new(module: &Module, function: &Function) -> FlowGraph {
         let first = function.blocks.start;
         let count = function.blocks.len();
         let mut edges = Vec::new();
         for (at, block) in function.blocks.clone().enumerate() {
-            let last = module.at(module.blocks()[block as usize].last());
-            let targets = targets(module, last).into_iter().filter_map(|it| local(module, function, it));
+            let last = module.instruction(module.blocks()[block as usize].terminator());
+            let targets = targets(module, last).into_iter().filter_map(|it| local_block(module, function, it));
             edges.extend(targets.map(|it| (at as u32, it)));
         }
         let successors = Graph::new(count, &edges);
         let (order, position) = reverse_postorder(&successors, 0);
         let backwards: Vec<(u32, u32)> = edges.iter().map(|(from, to)| (*to, *from)).collect();
         let idoms = dominators(&order, &position, &Graph::new(count, &backwards));
-        let mut flow = Flow {
+        let mut flow = FlowGraph {
             dominance: intervals(&order, &idoms),
-            loops: loops(&position, &edges),
+            loop_ends: loops(&position, &edges),
             order,
             position,
             successors,
@@ -48,7 +48,7 @@ impl Flow {
         };
         for (place, block) in flow.order.iter().enumerate() {
             let block = &module.blocks()[(first + block) as usize];
-            let stored = module.instructions(block.all.clone()).flat_map(|it| stored(module, it));
+            let stored = module.instructions(block.instructions.clone()).flat_map(|it| stored(module, it));
             flow.stores.extend(stored.map(|it| (place as u32, it)));
         }
         flow.certain = flow.certain_of(module, function, &vec![None; count]);
@@ -60,7 +60,7 @@ impl Flow {
     }
 
     /// Whether an edge leads backwards, or from where nothing leads to.
-    pub(super) fn is_back(&self, from: u32, to: u32) -> bool {
+    pub(super) fn is_back_edge(&self, from: u32, to: u32) -> bool {
         self.position[from as usize] >= self.position[to as usize]
     }
 
@@ -75,7 +75,7 @@ impl Flow {
 
     /// The variables that a loop writes to which begins at a block; nothing where none begins.
     pub(super) fn stored_in_loop(&self, header: u32) -> impl Iterator<Item = Id> {
-        let last = self.loops[header as usize];
+        let last = self.loop_ends[header as usize];
         let first = if last == NONE { NONE } else { self.position[header as usize] };
         let from = self.stores.partition_point(|it| it.0 < first);
         self.stores[from..].iter().take_while(move |it| it.0 <= last).map(|it| it.1)
@@ -96,8 +96,8 @@ impl Flow {
         for (block, taken) in taken.iter().enumerate().filter(|it| self.position[it.0] != NONE) {
             let targets = self.successors(block as u32).iter().filter(|it| taken.is_none_or(|taken| taken == **it));
             edges.extend(targets.map(|it| (*it, block as u32)));
-            let last = module.blocks()[function.blocks.start as usize + block].last();
-            if self.successors(block as u32).is_empty() && !module.at(last).is(Op::Unreachable) {
+            let last = module.blocks()[function.blocks.start as usize + block].terminator();
+            if self.successors(block as u32).is_empty() && !module.instruction(last).is(Op::Unreachable) {
                 edges.push((end, block as u32));
             }
         }
@@ -129,9 +129,9 @@ fn targets(module: &Module, last: Instruction<'_>) -> Vec<Id> {
 
 /// The literals of a switch and where they lead.
 pub(super) fn cases(module: &Module, switch: Instruction<'_>) -> Vec<(u64, Id)> {
-    let selector = module.made(switch.id(1)).and_then(|it| it.result_type()).and_then(|it| module.made(it));
+    let selector = module.definition(switch.id(1)).and_then(|it| it.result_type()).and_then(|it| module.definition(it));
     let is_long = selector.is_some_and(|it| it.is(Op::TypeInt) && it.word(2) == 64);
-    let pairs = switch.from(3).chunks_exact(if is_long { 3 } else { 2 });
+    let pairs = switch.words_from(3).chunks_exact(if is_long { 3 } else { 2 });
     pairs
         .map(|it| match *it {
             [low, high, label] => (u64::from(low) | u64::from(high) << 32, Id(label)),
@@ -142,7 +142,7 @@ pub(super) fn cases(module: &Module, switch: Instruction<'_>) -> Vec<(u64, Id)> 
 }
 
 /// A label as a block of a function.
-pub(super) fn local(module: &Module, function: &Function, label: Id) -> Option<u32> {
+pub(super) fn local_block(module: &Module, function: &Function, label: Id) -> Option<u32> {
     let block = module.block_of(label)? as u32;
     function.blocks.contains(&block).then(|| block - function.blocks.start)
 }
@@ -151,9 +151,9 @@ pub(super) fn local(module: &Module, function: &Function, label: Id) -> Option<u
 pub(super) fn stored(module: &Module, it: Instruction<'_>) -> Vec<Id> {
     let pointers = match it.op() {
         Some(Op::Store | Op::CopyMemory | Op::CopyMemorySized) => &it.words()[1..2],
-        Some(Op::FunctionCall) => it.from(4),
+        Some(Op::FunctionCall) => it.words_from(4),
         // Only `Modf` and `Frexp` write, but neither is in a loop often enough to look closer.
-        Some(Op::ExtInst) => it.from(5),
+        Some(Op::ExtInst) => it.words_from(5),
         _ => &[],
     };
     pointers.iter().filter_map(|it| variable_of(module, Id(*it))).collect()
@@ -162,7 +162,7 @@ pub(super) fn stored(module: &Module, it: Instruction<'_>) -> Vec<Id> {
 /// The variable or parameter at the root of a pointer.
 fn variable_of(module: &Module, mut pointer: Id) -> Option<Id> {
     for _ in 0..64 {
-        let it = module.made(pointer)?;
+        let it = module.definition(pointer)?;
         match it.op()? {
             Op::Variable | Op::FunctionParameter => return Some(pointer),
             Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::CopyObject => pointer = it.id(3),
@@ -297,9 +297,9 @@ fn loops(position: &[u32], edges: &[(u32, u32)]) -> Vec<u32> {
 }
 
 /// Whether a block ends the invocation, not only the function.
-pub(super) fn ends_invocation(module: &Module, last: At) -> bool {
+pub(super) fn ends_invocation(module: &Module, last: InstructionIndex) -> bool {
     matches!(
-        module.at(last).op(),
+        module.instruction(last).op(),
         Some(
             Op::Kill | Op::TerminateInvocation | Op::IgnoreIntersectionKHR | Op::TerminateRayKHR | Op::EmitMeshTasksEXT
         )

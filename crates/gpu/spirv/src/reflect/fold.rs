@@ -54,8 +54,8 @@ fn shift_address(op: Op, widths: Widths, values: &[Value]) -> Option<Value> {
         (Op::ISub, Some(by)) => by.wrapping_neg(),
         (_, by) => by.unwrap_or(0),
     };
-    let is_shifted = base.is_shifted || other.number().is_none();
-    Some(Value::Loaded(Rc::new(Loaded { from: base.from.clone(), plus: base.plus.wrapping_add(by), is_shifted })))
+    let is_shifted = base.has_unknown_addend || other.number().is_none();
+    Some(Value::Loaded(Rc::new(Loaded { from: base.from.clone(), plus: base.plus.wrapping_add(by), has_unknown_addend: is_shifted })))
 }
 
 /// More terms than these are not worth keeping.
@@ -98,7 +98,7 @@ fn times(mut sum: Sum, factor: i64) -> Sum {
 fn add(mut left: Sum, right: Sum) -> Sum {
     left.plus = left.plus.wrapping_add(right.plus);
     for term in right.terms {
-        match left.terms.iter_mut().find(|it| it.of == term.of) {
+        match left.terms.iter_mut().find(|it| it.quantity == term.quantity) {
             Some(same) => same.factor = same.factor.wrapping_add(term.factor),
             None => left.terms.push(term),
         }
@@ -118,10 +118,10 @@ fn by_part(op: Op, widths: Widths, values: &[Value], count: usize) -> Value {
 fn by_alternative(op: Op, widths: Widths, values: &[Value]) -> Value {
     let is_open = |it: &&Value| !matches!(it, Value::Const(_));
     let Some(place) = values.iter().position(|it| matches!(it, Value::OneOf(_))) else { return Value::Unknown };
-    if values.iter().filter(is_open).count() > 1 || !values[place].each().iter().all(|it| it.number().is_some()) {
+    if values.iter().filter(is_open).count() > 1 || !values[place].alternatives().iter().all(|it| it.number().is_some()) {
         return Value::Unknown;
     }
-    let alternatives = values[place].each().iter().map(|it| {
+    let alternatives = values[place].alternatives().iter().map(|it| {
         let mut all = values.to_vec();
         all[place] = it.clone();
         compute(op, widths, &all)

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use spirv::{BuiltIn, Decoration, ExecutionMode, Op, StorageClass};
 
 use crate::{
-    Access, At, EntryPoint, Id, Instruction, Module, Reflection,
+    ShaderAccess, InstructionIndex, EntryPoint, Id, Instruction, Module, Reflection,
     reflect::{
         types::{Type, TypeRef},
-        walk::Machine,
+        walk::Interpreter,
     },
 };
 
 /// An input or an output, or a member of a block of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
+pub struct InterfaceVariable {
     pub id: Id,
     pub member: Option<u32>,
     pub name: Option<String>,
@@ -91,8 +91,8 @@ pub struct MeshLimits {
 const MEMBERS_MAX: usize = 1024;
 
 /// Everything about an entry point, with the descriptors of the whole module.
-pub(super) fn describe(machine: &Machine<'_>, entry: &EntryPoint, accesses: Vec<Access>) -> Reflection {
-    let found = &machine.found;
+pub(super) fn describe(machine: &Interpreter<'_>, entry: &EntryPoint, accesses: Vec<ShaderAccess>) -> Reflection {
+    let found = &machine.traits;
     let interface = interface(machine);
     let color_reads: BTreeSet<u32> = found.tile_images.iter().map(|it| location_of(machine.module, *it)).collect();
     let mut reflection = Reflection {
@@ -130,7 +130,7 @@ pub(super) fn describe(machine: &Machine<'_>, entry: &EntryPoint, accesses: Vec<
     reflection
 }
 
-fn apply_mode(machine: &Machine<'_>, reflection: &mut Reflection, it: Instruction<'_>) {
+fn apply_mode(machine: &Interpreter<'_>, reflection: &mut Reflection, it: Instruction<'_>) {
     let Some(mode) = ExecutionMode::from_u32(it.word(2)) else { return };
     let constant = |place| machine.constants.number(it.id(place)).and_then(|it| u32::try_from(it).ok()).unwrap_or(1);
     let tests = &mut reflection.tests;
@@ -172,7 +172,7 @@ fn vertices_of(module: &Module, function: Id) -> u32 {
 }
 
 /// A constant that is decorated as the size of the workgroup outweighs execution modes.
-fn built_in_size(machine: &Machine<'_>) -> Option<[u32; 3]> {
+fn built_in_size(machine: &Interpreter<'_>) -> Option<[u32; 3]> {
     let module = machine.module;
     let decorations = module.instructions(module.globals()).filter(|it| it.is(Op::Decorate));
     let is_size =
@@ -184,29 +184,29 @@ fn built_in_size(machine: &Machine<'_>) -> Option<[u32; 3]> {
 }
 
 fn location_of(module: &Module, place: u32) -> u32 {
-    module.at(At(place)).result().and_then(|it| module.decorated(it, None, Decoration::Location)).unwrap_or(0)
+    module.instruction(InstructionIndex(place)).result().and_then(|it| module.decoration_operand(it, None, Decoration::Location)).unwrap_or(0)
 }
 
-fn is_per_sample(module: &Module, it: &Interface) -> bool {
+fn is_per_sample(module: &Module, it: &InterfaceVariable) -> bool {
     let built_ins = [BuiltIn::SampleId as u32, BuiltIn::SamplePosition as u32];
     let is_input = it.kind == InterfaceKind::Input;
-    let is_sample = module.decorated(it.id, it.member, Decoration::Sample).is_some();
+    let is_sample = module.decoration_operand(it.id, it.member, Decoration::Sample).is_some();
     is_input && (it.built_in.is_some_and(|it| built_ins.contains(&it)) || is_sample)
 }
 
 /// What is used of inputs and outputs, in the order of the module.
-fn interface(machine: &Machine<'_>) -> Vec<Interface> {
-    let mut used: Vec<_> = machine.found.interface.iter().collect();
+fn interface(machine: &Interpreter<'_>) -> Vec<InterfaceVariable> {
+    let mut used: Vec<_> = machine.traits.interface.iter().collect();
     used.sort();
     let mut all = Vec::new();
     for ((place, member), (is_read, is_written)) in used {
-        let it = machine.module.at(At(*place));
+        let it = machine.module.instruction(InstructionIndex(*place));
         let kind = match it.word(3) {
             class if class == StorageClass::Input as u32 => InterfaceKind::Input,
             class if class == StorageClass::Output as u32 => InterfaceKind::Output,
             _ => continue,
         };
-        let ty = machine.types.pointee(machine.types.place(it.id(1)));
+        let ty = machine.types.pointee(machine.types.type_ref(it.id(1)));
         for mut one in entries(machine, it.id(2), kind, ty, *member) {
             (one.is_read, one.is_written) = (*is_read, *is_written);
             all.push(one);
@@ -216,7 +216,7 @@ fn interface(machine: &Machine<'_>) -> Vec<Interface> {
 }
 
 /// An access to a whole block and one to a member of it are told together.
-fn merge(mut all: Vec<Interface>) -> Vec<Interface> {
+fn merge(mut all: Vec<InterfaceVariable>) -> Vec<InterfaceVariable> {
     all.sort_by_key(|it| (it.kind, it.id, it.member));
     all.dedup_by(|later, first| {
         let is_same = (later.id, later.member) == (first.id, first.member);
@@ -230,13 +230,13 @@ fn merge(mut all: Vec<Interface>) -> Vec<Interface> {
 }
 
 /// One entry for a variable, or one for each member of a block.
-fn entries(machine: &Machine<'_>, id: Id, kind: InterfaceKind, ty: TypeRef, member: Option<u32>) -> Vec<Interface> {
+fn entries(machine: &Interpreter<'_>, id: Id, kind: InterfaceKind, ty: TypeRef, member: Option<u32>) -> Vec<InterfaceVariable> {
     let inner = machine.types.strip_arrays(ty);
     let Type::Struct { members, .. } = machine.types.get(inner) else {
         return vec![entry(machine, id, (id, None), kind, ty)];
     };
-    let Some(block) = machine.module.at(At(inner)).result() else { return Vec::new() };
-    let variable = machine.module.decorated(id, None, Decoration::Location);
+    let Some(block) = machine.module.instruction(InstructionIndex(inner)).result() else { return Vec::new() };
+    let variable = machine.module.decoration_operand(id, None, Decoration::Location);
     let mut next = variable.unwrap_or(0);
     let mut all = Vec::new();
     for (at, it) in members.iter().enumerate().take(MEMBERS_MAX) {
@@ -255,14 +255,14 @@ fn entries(machine: &Machine<'_>, id: Id, kind: InterfaceKind, ty: TypeRef, memb
 }
 
 fn entry(
-    machine: &Machine<'_>,
+    machine: &Interpreter<'_>,
     id: Id,
     (decorated, member): (Id, Option<u32>),
     kind: InterfaceKind,
     ty: TypeRef,
-) -> Interface {
+) -> InterfaceVariable {
     let module = machine.module;
-    let number = |what| module.decorated(decorated, member, what);
+    let number = |what| module.decoration_operand(decorated, member, what);
     let types = &machine.types;
     let inner = types.strip_arrays(ty);
     let (column, columns) = match types.get(inner) {
@@ -280,7 +280,7 @@ fn entry(
         Type::Bool => (NumberKind::Bool, 32),
         _ => (NumberKind::Other, 0),
     };
-    Interface {
+    InterfaceVariable {
         id,
         member,
         name: module.name(decorated, member),

@@ -9,20 +9,20 @@ use crate::{
 };
 
 /// How types lie in memory, under one specialization.
-pub struct Layouts<'a> {
+pub struct TypeLayouts<'a> {
     types: Types<'a>,
 }
 
-impl<'a> Layouts<'a> {
-    pub fn new(module: &'a Module, specialization: &Specialization) -> Layouts<'a> {
+impl<'a> TypeLayouts<'a> {
+    pub fn new(module: &'a Module, specialization: &Specialization) -> TypeLayouts<'a> {
         let constants = Constants::new(module, specialization);
-        Layouts { types: Types::new(module, &constants) }
+        TypeLayouts { types: Types::new(module, &constants) }
     }
 
     /// The bytes from the first one of a type to its last. Nothing where the end is open, or where the size is not the
     /// type's alone, as that of a matrix.
     pub fn size(&self, ty: Id) -> Option<u64> {
-        let place = self.types.place(ty);
+        let place = self.types.type_ref(ty);
         match self.types.get(self.types.strip_arrays(place)) {
             Type::Matrix { .. } => None,
             _ => self.types.size(place, MatrixLayout::default()),
@@ -31,7 +31,7 @@ impl<'a> Layouts<'a> {
 
     /// The bytes of a member of a structure, matrices included.
     pub fn member_size(&self, structure: Id, member: u32) -> Option<u64> {
-        match self.types.get(self.types.place(structure)) {
+        match self.types.get(self.types.type_ref(structure)) {
             Type::Struct { members, .. } => {
                 members.get(member as usize).and_then(|it| self.types.size(it.ty, it.matrix))
             }
@@ -40,7 +40,7 @@ impl<'a> Layouts<'a> {
     }
 
     pub fn member_offset(&self, structure: Id, member: u32) -> Option<u64> {
-        match self.types.get(self.types.place(structure)) {
+        match self.types.get(self.types.type_ref(structure)) {
             Type::Struct { members, .. } => members.get(member as usize).map(|it| it.offset),
             _ => None,
         }
@@ -48,14 +48,14 @@ impl<'a> Layouts<'a> {
 
     /// The number of elements of an array; nothing where it is open.
     pub fn array_length(&self, array: Id) -> Option<u64> {
-        match self.types.get(self.types.place(array)) {
+        match self.types.get(self.types.type_ref(array)) {
             Type::Array { count, .. } => *count,
             _ => None,
         }
     }
 
     pub fn array_stride(&self, array: Id) -> Option<u64> {
-        match self.types.get(self.types.place(array)) {
+        match self.types.get(self.types.type_ref(array)) {
             Type::Array { stride, .. } => Some(*stride),
             _ => None,
         }

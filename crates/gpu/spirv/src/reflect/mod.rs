@@ -17,16 +17,16 @@ mod value;
 mod variables;
 mod walk;
 
-use crate::{At, Id, Module};
+use crate::{InstructionIndex, Id, Module};
 
 pub use constants::Specialization;
-pub use interface::{FragmentTests, Interface, InterfaceKind, Interlock, MeshLimits, NumberKind};
-pub use layouts::Layouts;
+pub use interface::{FragmentTests, InterfaceVariable, InterfaceKind, Interlock, MeshLimits, NumberKind};
+pub use layouts::TypeLayouts;
 
 use constants::Constants;
 use types::Types;
 use variables::Variables;
-use walk::Machine;
+use walk::Interpreter;
 
 /// What an entry point does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub struct Reflection {
     /// The descriptors that it uses, in the order of the module.
     pub descriptors: Vec<Descriptor>,
     /// In the order of the module.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<ShaderAccess>,
     /// The inputs and outputs that it uses; a block is one entry per member.
-    pub interface: Vec<Interface>,
+    pub interface: Vec<InterfaceVariable>,
     /// Of stages that have workgroups.
     pub workgroup_size: Option<[u32; 3]>,
     pub mesh: Option<MeshLimits>,
@@ -94,64 +94,64 @@ pub enum DescriptorKind {
 
 /// An access, by one instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct ShaderAccess {
     /// For messages: see [`Module::source`].
-    pub at: At,
-    pub target: Target,
+    pub at: InstructionIndex,
+    pub target: AccessTarget,
     /// Which bytes of the range it is, where that is decided by the invocation's numbers and by what memory holds.
-    pub each: Option<Each>,
+    pub per_invocation: Option<InvocationBytes>,
     pub kind: AccessKind,
-    pub mode: Mode,
+    pub mode: AccessMode,
     /// Every invocation that runs to its end does it, to this very target. Otherwise it is under a branch or in a loop,
     /// or the target is one of several.
     pub is_certain: bool,
 }
 
-impl Access {
+impl ShaderAccess {
     /// What is equal here is the same access.
-    fn order(&self) -> (At, AccessKind, Mode, &Target, &Option<Each>, bool) {
-        (self.at, self.kind, self.mode, &self.target, &self.each, !self.is_certain)
+    fn sort_key(&self) -> (InstructionIndex, AccessKind, AccessMode, &AccessTarget, &Option<InvocationBytes>, bool) {
+        (self.at, self.kind, self.mode, &self.target, &self.per_invocation, !self.is_certain)
     }
 
-    fn is_same(&self, other: &Access) -> bool {
-        let (left, right) = (self.order(), other.order());
+    fn is_same_access(&self, other: &ShaderAccess) -> bool {
+        let (left, right) = (self.sort_key(), other.sort_key());
         (left.0, left.1, left.2, left.3, left.4) == (right.0, right.1, right.2, right.3, right.4)
     }
 }
 
 /// What is accessed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum AccessTarget {
     Descriptor {
         /// Its place in [`Reflection::descriptors`].
         descriptor: usize,
-        element: Element,
+        element: DescriptorElement,
         /// Of a buffer; which texels of an image, only the device knows.
-        bytes: Option<Bytes>,
+        bytes: Option<AccessBytes>,
     },
     PushConstant {
-        bytes: Bytes,
+        bytes: AccessBytes,
     },
     /// Memory at a device address.
     Address {
         /// Where the shader reads the address, if it could be followed.
-        from: Option<Place>,
+        from: Option<ValueSource>,
         /// Relative to the address.
-        bytes: Bytes,
+        bytes: AccessBytes,
     },
 }
 
 /// Which element of an array of descriptors. Arrays of arrays are counted through, as Vulkan does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Element {
+pub enum DescriptorElement {
     Constant(u32),
     /// Decided at run time; by the number that is read here, if it could be followed.
-    Dynamic(Option<Box<Place>>),
+    Dynamic(Option<Box<ValueSource>>),
 }
 
 /// A range of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bytes {
+pub struct AccessBytes {
     pub start: u64,
     /// Exclusive; nothing where only the size of what is bound ends it.
     pub end: Option<u64>,
@@ -163,16 +163,16 @@ pub struct Bytes {
 ///
 /// The shader may count in 32 bits; a sum that leaves them wraps around there, but not here.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Each {
+pub struct InvocationBytes {
     pub start: i64,
-    pub terms: Vec<Term>,
+    pub terms: Vec<OffsetTerm>,
     pub size: u64,
 }
 
 /// A quantity, so many times.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Term {
-    pub of: Quantity,
+pub struct OffsetTerm {
+    pub quantity: Quantity,
     pub factor: i64,
 }
 
@@ -182,25 +182,25 @@ pub enum Quantity {
     /// A component of a `BuiltIn`: the number of an invocation, a workgroup, a vertex.
     BuiltIn { built_in: u32, component: u32 },
     /// What the shader reads here.
-    Read(Place),
+    Read(ValueSource),
 }
 
 /// Where a number or an address is read that decides about another access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ValueSource {
     PushConstant {
-        bytes: Bytes,
+        bytes: AccessBytes,
     },
     Descriptor {
         set: u32,
         binding: u32,
-        element: Element,
-        bytes: Bytes,
+        element: DescriptorElement,
+        bytes: AccessBytes,
     },
     /// Relative to an address that is itself read somewhere.
     Address {
-        from: Box<Place>,
-        bytes: Bytes,
+        from: Box<ValueSource>,
+        bytes: AccessBytes,
     },
 }
 
@@ -222,7 +222,7 @@ pub enum AccessKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mode {
+pub enum AccessMode {
     /// The descriptor is used, but no memory behind it: a query, or a sampler.
     None,
     Read,
@@ -230,13 +230,13 @@ pub enum Mode {
     ReadWrite,
 }
 
-impl Mode {
+impl AccessMode {
     pub fn reads(self) -> bool {
-        matches!(self, Mode::Read | Mode::ReadWrite)
+        matches!(self, AccessMode::Read | AccessMode::ReadWrite)
     }
 
     pub fn writes(self) -> bool {
-        matches!(self, Mode::Write | Mode::ReadWrite)
+        matches!(self, AccessMode::Write | AccessMode::ReadWrite)
     }
 }
 
@@ -257,18 +257,18 @@ pub fn reflect(module: &Module, entry: usize, specialization: &Specialization) -
     let constants = Constants::new(module, specialization);
     let types = Types::new(module, &constants);
     let variables = Variables::new(module, &types);
-    let mut machine = Machine::new(module, types, constants, variables);
+    let mut machine = Interpreter::new(module, types, constants, variables);
     let accesses = machine.run(function);
     let mut reflection = interface::describe(&machine, found, accesses);
-    keep_used(&mut reflection);
+    retain_used_descriptors(&mut reflection);
     Ok(reflection)
 }
 
 /// Forgets the descriptors that no access names.
-fn keep_used(reflection: &mut Reflection) {
+fn retain_used_descriptors(reflection: &mut Reflection) {
     let mut numbers = vec![None; reflection.descriptors.len()];
     for access in &reflection.accesses {
-        if let Target::Descriptor { descriptor, .. } = &access.target {
+        if let AccessTarget::Descriptor { descriptor, .. } = &access.target {
             numbers[*descriptor] = Some(0);
         }
     }
@@ -276,7 +276,7 @@ fn keep_used(reflection: &mut Reflection) {
         *number = next;
     }
     for access in &mut reflection.accesses {
-        if let Target::Descriptor { descriptor, .. } = &mut access.target {
+        if let AccessTarget::Descriptor { descriptor, .. } = &mut access.target {
             *descriptor = numbers[*descriptor].unwrap_or(0);
         }
     }

@@ -3,29 +3,29 @@
 use std::rc::Rc;
 
 use crate::reflect::{
-    Bytes, Each, Element, Place, Quantity, Term,
+    AccessBytes, InvocationBytes, DescriptorElement, ValueSource, Quantity, OffsetTerm,
     types::{MatrixLayout, StructKind, Type, TypeRef, Types},
     value::{Loaded, Sum, Value},
 };
 
 /// Addresses and indices that are read through others are followed so far.
-const CHAIN_MAX: u8 = 4;
+const READ_DEPTH_MAX: u8 = 4;
 /// A place that depends on more than these is as good as unknown.
 const TERMS_MAX: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pointer {
-    pub(super) root: Root,
+    pub(super) root: PointerRoot,
     /// What it leads to.
     pub(super) ty: TypeRef,
     /// Which descriptor of an array.
-    pub(super) element: Chosen,
+    pub(super) element: ElementIndex,
     /// The least distance in bytes from the beginning.
     pub(super) offset: u64,
     /// By how much it may be further; nothing where that is open.
-    pub(super) spread: Option<u64>,
+    pub(super) max_extra_offset: Option<u64>,
     /// The constant part of the distance, where terms are added to it.
-    pub(super) lead: i64,
+    pub(super) constant_offset: i64,
     pub(super) terms: Terms,
     pub(super) matrix: MatrixLayout,
     /// The distance of a vector's components where they are not neighbors.
@@ -35,22 +35,22 @@ pub(super) struct Pointer {
     /// Whether it leads to a texel of an image.
     pub(super) is_texel: bool,
     /// How many addresses and indices were read to get here.
-    pub(super) chain: u8,
+    pub(super) read_depth: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Root {
+pub(super) enum PointerRoot {
     /// A descriptor, by the place of its variable.
     Descriptor(u32),
     PushConstant,
     /// A variable of a function, by its place in the frame, and the path into it.
     Local(u32, Rc<[Option<u32>]>),
     /// A private variable that keeps its first value, by its place, and the path into it.
-    Fixed(u32, Rc<[Option<u32>]>),
+    ConstantPrivate(u32, Rc<[Option<u32>]>),
     /// A variable of another storage class, by its place.
     Variable(u32),
     /// A device address, and where it was read.
-    Address(Option<Rc<Place>>),
+    Address(Option<Rc<ValueSource>>),
 }
 
 /// What decides where in its range a pointer leads.
@@ -58,32 +58,32 @@ pub(super) enum Root {
 pub(super) enum Terms {
     /// Nothing but constants.
     Constant,
-    Known(Rc<[Term]>),
+    Known(Rc<[OffsetTerm]>),
     Unknown,
 }
 
 /// Which element of an array of descriptors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Chosen {
+pub(super) enum ElementIndex {
     Constant(u64),
-    Dynamic(Option<Rc<Place>>),
+    Dynamic(Option<Rc<ValueSource>>),
 }
 
 impl Pointer {
-    pub(super) fn new(root: Root, ty: TypeRef) -> Pointer {
+    pub(super) fn new(root: PointerRoot, ty: TypeRef) -> Pointer {
         Pointer {
             root,
             ty,
-            element: Chosen::Constant(0),
+            element: ElementIndex::Constant(0),
             offset: 0,
-            spread: Some(0),
-            lead: 0,
+            max_extra_offset: Some(0),
+            constant_offset: 0,
             terms: Terms::Constant,
             matrix: MatrixLayout::default(),
             component_stride: None,
             member: None,
             is_texel: false,
-            chain: 0,
+            read_depth: 0,
         }
     }
 }
@@ -96,8 +96,8 @@ pub(super) trait Bindings {
 
 impl Types<'_> {
     /// One step of an access chain.
-    pub(super) fn step(&self, bindings: &dyn Bindings, pointer: &mut Pointer, index: &Value) {
-        if let Root::Local(_, path) | Root::Fixed(_, path) = &mut pointer.root {
+    pub(super) fn index_into(&self, bindings: &dyn Bindings, pointer: &mut Pointer, index: &Value) {
+        if let PointerRoot::Local(_, path) | PointerRoot::ConstantPrivate(_, path) = &mut pointer.root {
             let index = index.number().and_then(|it| u32::try_from(it).ok());
             *path = path.iter().copied().chain([index]).collect();
         }
@@ -105,7 +105,7 @@ impl Types<'_> {
             Type::Struct { members, .. } => {
                 let at = index.number().and_then(|it| usize::try_from(it).ok());
                 let Some((at, member)) = at.and_then(|it| Some((it, members.get(it)?))) else {
-                    return lose(pointer);
+                    return forget_offset(pointer);
                 };
                 shift(pointer, member.offset);
                 pointer.matrix = member.matrix;
@@ -113,11 +113,11 @@ impl Types<'_> {
                 pointer.member = pointer.member.or(Some(at as u32));
             }
             Type::Array { of, count, .. }
-                if pointer.member.is_none() && matches!(pointer.root, Root::Descriptor(_)) =>
+                if pointer.member.is_none() && matches!(pointer.root, PointerRoot::Descriptor(_)) =>
             {
-                let from = self.place_of_index(bindings, index);
+                let from = self.index_source(bindings, index);
                 if let (Some(_), Value::Loaded(it)) = (&from, index) {
-                    pointer.chain = pointer.chain.max(it.from.chain + 1);
+                    pointer.read_depth = pointer.read_depth.max(it.from.read_depth + 1);
                 }
                 pointer.element = choose(&pointer.element, *count, index, from);
                 pointer.ty = *of;
@@ -142,12 +142,12 @@ impl Types<'_> {
                 pointer.component_stride = layout.row_major.then_some(layout.stride);
                 pointer.ty = *of;
             }
-            _ => lose(pointer),
+            _ => forget_offset(pointer),
         }
     }
 
     /// A step from one element to another of the array that a pointer is in.
-    pub(super) fn leap(&self, bindings: &dyn Bindings, pointer: &mut Pointer, index: &Value, stride: u64) {
+    pub(super) fn advance_element(&self, bindings: &dyn Bindings, pointer: &mut Pointer, index: &Value, stride: u64) {
         if index.number() == Some(0) {
             return;
         }
@@ -162,7 +162,7 @@ impl Types<'_> {
             return shift(pointer, index.saturating_mul(stride));
         }
         let most = count.map(|it| it.saturating_sub(1).saturating_mul(stride));
-        pointer.spread = pointer.spread.zip(most).map(|(spread, most)| spread.saturating_add(most));
+        pointer.max_extra_offset = pointer.max_extra_offset.zip(most).map(|(spread, most)| spread.saturating_add(most));
         match self.sum(bindings, index) {
             Some(sum) => add_terms(pointer, &sum, stride as i64),
             None => pointer.terms = Terms::Unknown,
@@ -174,15 +174,15 @@ impl Types<'_> {
         match value {
             Value::Sum(it) => Some(Sum::clone(it)),
             Value::Loaded(it) if matches!(self.get(it.from.ty), Type::Int { width: 1..=32, .. }) => {
-                let of = Quantity::Read(self.place_of(bindings, &it.from)?);
-                (it.plus == 0 && !it.is_shifted).then(|| Sum { terms: vec![Term { of, factor: 1 }], plus: 0 })
+                let of = Quantity::Read(self.source_of(bindings, &it.from)?);
+                (it.plus == 0 && !it.has_unknown_addend).then(|| Sum { terms: vec![OffsetTerm { quantity: of, factor: 1 }], plus: 0 })
             }
             _ => None,
         }
     }
 
     /// The bytes that an access through a pointer touches. Several where a vector's components lie apart.
-    pub(super) fn bytes(&self, pointer: &Pointer, ty: TypeRef) -> Vec<(Bytes, Option<Each>)> {
+    pub(super) fn bytes(&self, pointer: &Pointer, ty: TypeRef) -> Vec<(AccessBytes, Option<InvocationBytes>)> {
         let ranges = match (self.get(ty), pointer.component_stride) {
             (Type::Vector { of, count }, Some(stride)) => {
                 let size = self.size(*of, pointer.matrix);
@@ -191,40 +191,40 @@ impl Types<'_> {
             _ => vec![(0, self.size(ty, pointer.matrix))],
         };
         let all = ranges.into_iter();
-        all.map(|(shift, size)| (range(pointer, shift, size), each(pointer, shift, size))).collect()
+        all.map(|(shift, size)| (range(pointer, shift, size), invocation_bytes(pointer, shift, size))).collect()
     }
 
     /// From where a value is read, for the outside: a place, where there is one that somebody may know.
-    pub(super) fn place_of(&self, bindings: &dyn Bindings, pointer: &Pointer) -> Option<Place> {
+    pub(super) fn source_of(&self, bindings: &dyn Bindings, pointer: &Pointer) -> Option<ValueSource> {
         let bytes = range(pointer, 0, self.size(pointer.ty, pointer.matrix));
         match &pointer.root {
-            Root::PushConstant => Some(Place::PushConstant { bytes }),
-            Root::Descriptor(variable) => {
+            PointerRoot::PushConstant => Some(ValueSource::PushConstant { bytes }),
+            PointerRoot::Descriptor(variable) => {
                 let (set, binding) = bindings.binding(*variable);
-                Some(Place::Descriptor { set, binding, element: self.element(pointer), bytes })
+                Some(ValueSource::Descriptor { set, binding, element: self.element(pointer), bytes })
             }
-            Root::Address(Some(from)) if pointer.chain < CHAIN_MAX => {
-                Some(Place::Address { from: Box::new(Place::clone(from)), bytes })
+            PointerRoot::Address(Some(from)) if pointer.read_depth < READ_DEPTH_MAX => {
+                Some(ValueSource::Address { from: Box::new(ValueSource::clone(from)), bytes })
             }
             _ => None,
         }
     }
 
-    pub(super) fn element(&self, pointer: &Pointer) -> Element {
+    pub(super) fn element(&self, pointer: &Pointer) -> DescriptorElement {
         match &pointer.element {
-            Chosen::Constant(index) => Element::Constant(u32::try_from(*index).unwrap_or(u32::MAX)),
-            Chosen::Dynamic(from) => Element::Dynamic(from.as_ref().map(|it| Box::new(Place::clone(it)))),
+            ElementIndex::Constant(index) => DescriptorElement::Constant(u32::try_from(*index).unwrap_or(u32::MAX)),
+            ElementIndex::Dynamic(from) => DescriptorElement::Dynamic(from.as_ref().map(|it| Box::new(ValueSource::clone(it)))),
         }
     }
 
     /// The pointer that an address in memory is.
     pub(super) fn address(&self, bindings: &dyn Bindings, loaded: &Loaded, to: TypeRef) -> Pointer {
-        let from = self.place_of(bindings, &loaded.from).map(Rc::new);
-        let mut pointer = Pointer::new(Root::Address(from), to);
-        pointer.chain = loaded.from.chain.saturating_add(1);
-        (pointer.offset, pointer.lead) = (loaded.plus, loaded.plus as i64);
-        if loaded.is_shifted {
-            lose(&mut pointer);
+        let from = self.source_of(bindings, &loaded.from).map(Rc::new);
+        let mut pointer = Pointer::new(PointerRoot::Address(from), to);
+        pointer.read_depth = loaded.from.read_depth.saturating_add(1);
+        (pointer.offset, pointer.constant_offset) = (loaded.plus, loaded.plus as i64);
+        if loaded.has_unknown_addend {
+            forget_offset(&mut pointer);
             (pointer.offset, pointer.ty) = (0, to);
         }
         pointer
@@ -238,31 +238,31 @@ impl Types<'_> {
         }
     }
 
-    fn place_of_index(&self, bindings: &dyn Bindings, index: &Value) -> Option<Rc<Place>> {
+    fn index_source(&self, bindings: &dyn Bindings, index: &Value) -> Option<Rc<ValueSource>> {
         match index {
-            Value::Loaded(it) if it.plus == 0 && !it.is_shifted && it.from.chain < CHAIN_MAX => {
-                self.place_of(bindings, &it.from).map(Rc::new)
+            Value::Loaded(it) if it.plus == 0 && !it.has_unknown_addend && it.from.read_depth < READ_DEPTH_MAX => {
+                self.source_of(bindings, &it.from).map(Rc::new)
             }
             _ => None,
         }
     }
 }
 
-fn range(pointer: &Pointer, shift: u64, size: Option<u64>) -> Bytes {
+fn range(pointer: &Pointer, shift: u64, size: Option<u64>) -> AccessBytes {
     let start = pointer.offset.saturating_add(shift);
-    let end = pointer.spread.zip(size).map(|(spread, size)| start.saturating_add(spread).saturating_add(size));
-    Bytes { start, end, is_exact: pointer.spread == Some(0) && size.is_some() }
+    let end = pointer.max_extra_offset.zip(size).map(|(spread, size)| start.saturating_add(spread).saturating_add(size));
+    AccessBytes { start, end, is_exact: pointer.max_extra_offset == Some(0) && size.is_some() }
 }
 
 /// What an access does to memory in terms of what decides about it.
-pub(super) fn each(pointer: &Pointer, shift: u64, size: Option<u64>) -> Option<Each> {
+pub(super) fn invocation_bytes(pointer: &Pointer, shift: u64, size: Option<u64>) -> Option<InvocationBytes> {
     let Terms::Known(terms) = &pointer.terms else { return None };
-    Some(Each { start: pointer.lead.wrapping_add(shift as i64), terms: terms.to_vec(), size: size? })
+    Some(InvocationBytes { start: pointer.constant_offset.wrapping_add(shift as i64), terms: terms.to_vec(), size: size? })
 }
 
 pub(super) fn shift(pointer: &mut Pointer, by: u64) {
     pointer.offset = pointer.offset.saturating_add(by);
-    pointer.lead = pointer.lead.wrapping_add(by as i64);
+    pointer.constant_offset = pointer.constant_offset.wrapping_add(by as i64);
 }
 
 /// Adds a sum of so many bytes each.
@@ -272,24 +272,24 @@ pub(super) fn add_terms(pointer: &mut Pointer, sum: &Sum, bytes: i64) {
         Terms::Constant => Vec::new(),
         Terms::Known(terms) => terms.to_vec(),
     };
-    terms.extend(sum.terms.iter().map(|it| Term { of: it.of.clone(), factor: it.factor.wrapping_mul(bytes) }));
+    terms.extend(sum.terms.iter().map(|it| OffsetTerm { quantity: it.quantity.clone(), factor: it.factor.wrapping_mul(bytes) }));
     pointer.terms = if terms.len() > TERMS_MAX { Terms::Unknown } else { Terms::Known(terms.into()) };
-    pointer.lead = pointer.lead.wrapping_add(sum.plus.wrapping_mul(bytes));
+    pointer.constant_offset = pointer.constant_offset.wrapping_add(sum.plus.wrapping_mul(bytes));
 }
 
-fn choose(before: &Chosen, count: Option<u64>, index: &Value, from: Option<Rc<Place>>) -> Chosen {
+fn choose(before: &ElementIndex, count: Option<u64>, index: &Value, from: Option<Rc<ValueSource>>) -> ElementIndex {
     match (before, index.number(), count) {
-        (Chosen::Constant(0), Some(index), _) => Chosen::Constant(index),
-        (Chosen::Constant(before), Some(index), Some(count)) => {
-            Chosen::Constant(before.saturating_mul(count).saturating_add(index))
+        (ElementIndex::Constant(0), Some(index), _) => ElementIndex::Constant(index),
+        (ElementIndex::Constant(before), Some(index), Some(count)) => {
+            ElementIndex::Constant(before.saturating_mul(count).saturating_add(index))
         }
-        (Chosen::Constant(0), None, _) => Chosen::Dynamic(from),
-        _ => Chosen::Dynamic(None),
+        (ElementIndex::Constant(0), None, _) => ElementIndex::Dynamic(from),
+        _ => ElementIndex::Dynamic(None),
     }
 }
 
 /// Somewhere in the rest.
-pub(super) fn lose(pointer: &mut Pointer) {
-    (pointer.spread, pointer.terms) = (None, Terms::Unknown);
+pub(super) fn forget_offset(pointer: &mut Pointer) {
+    (pointer.max_extra_offset, pointer.terms) = (None, Terms::Unknown);
     pointer.ty = TypeRef::MAX;
 }

@@ -5,31 +5,31 @@ use std::rc::Rc;
 use spirv::{GlslStd450Op as Glsl, Op};
 
 use crate::{
-    AccessKind, At, Id, Instruction, Mode, Quantity, Term,
+    AccessKind, InstructionIndex, Id, Instruction, AccessMode, Quantity, OffsetTerm,
     reflect::{
-        access::Reach,
+        access::AccessSize,
         constants::{extract, shuffle},
         fold::{Widths, compute},
-        pointer::{Pointer, Root, add_terms, lose, shift},
+        pointer::{Pointer, PointerRoot, add_terms, forget_offset, shift},
         types::{Type, TypeRef, is_address},
         value::{Sum, Value, join, one_of},
-        walk::Frame,
+        walk::CallFrame,
     },
 };
 
 /// More pointers than these from one access chain are not told apart.
 const CHAINS_MAX: usize = 64;
 
-impl Frame<'_, '_> {
-    pub(super) fn step(&mut self, it: Instruction<'_>) {
-        let Some(op) = it.op() else { return self.machine.found.is_incomplete = true };
+impl CallFrame<'_, '_> {
+    pub(super) fn visit_instruction(&mut self, it: Instruction<'_>) {
+        let Some(op) = it.op() else { return self.machine.traits.is_incomplete = true };
         let value = match op {
             Op::Variable | Op::UntypedVariableKHR => self.new_variable(it),
             Op::Load => self.load(it),
             Op::Store => return self.store(it),
             Op::CopyMemory | Op::CopyMemorySized => return self.copy(it),
             Op::AccessChain | Op::InBoundsAccessChain => self.chain(it, 3, 4),
-            Op::PtrAccessChain | Op::InBoundsPtrAccessChain => self.leap(it),
+            Op::PtrAccessChain | Op::InBoundsPtrAccessChain => self.ptr_access_chain(it),
             Op::UntypedAccessChainKHR | Op::UntypedInBoundsAccessChainKHR => self.untyped_chain(it, None),
             Op::UntypedPtrAccessChainKHR | Op::UntypedInBoundsPtrAccessChainKHR => self.untyped_chain(it, Some(5)),
             Op::RawAccessChainNV => self.raw_chain(it),
@@ -38,17 +38,17 @@ impl Frame<'_, '_> {
             Op::Select => self.select(it),
             Op::CopyObject | Op::CopyLogical | Op::ExpectKHR => self.value(it.id(3)),
             Op::CompositeConstruct => self.construct(it),
-            Op::CompositeExtract => self.extract(&self.value(it.id(3)), it.from(4)),
+            Op::CompositeExtract => self.extract(&self.value(it.id(3)), it.words_from(4)),
             Op::CompositeInsert => {
-                let path: Vec<Option<u32>> = it.from(5).iter().copied().map(Some).collect();
-                self.value(it.id(4)).with(&path, &[], self.value(it.id(3)))
+                let path: Vec<Option<u32>> = it.words_from(5).iter().copied().map(Some).collect();
+                self.value(it.id(4)).with_part(&path, &[], self.value(it.id(3)))
             }
             Op::VectorShuffle => self.shuffle(it),
             Op::ConvertUToPtr | Op::ConvertPtrToU => self.convert(it),
             Op::ExtInst => self.extended(it),
             Op::DemoteToHelperInvocation => {
-                self.machine.found.may_demote = true;
-                return self.may_end();
+                self.machine.traits.may_demote = true;
+                return self.mark_may_terminate();
             }
             _ if is_arithmetic(op) => self.arithmetic(op, it),
             _ => match self.resource(op, it) {
@@ -61,17 +61,17 @@ impl Frame<'_, '_> {
 
     /// The type of an instruction's result.
     pub(super) fn result_type(&self, it: Instruction<'_>) -> TypeRef {
-        self.machine.types.place(it.id(1))
+        self.machine.types.type_ref(it.id(1))
     }
 
     fn load(&mut self, it: Instruction<'_>) -> Value {
         let pointer = self.value(it.id(3));
         let ty = self.result_type(it);
         if !self.is_opaque(ty) {
-            self.access(it, it.id(3), Reach::Type(ty), AccessKind::Load, Mode::Read);
+            self.record_access(it, it.id(3), AccessSize::Type(ty), AccessKind::Load, AccessMode::Read);
         }
         let load = |one: &Value| match one {
-            Value::Pointer(one) => self.loaded(one, ty),
+            Value::Pointer(one) => self.load_result(one, ty),
             _ => Value::Unknown,
         };
         match &pointer {
@@ -81,20 +81,20 @@ impl Frame<'_, '_> {
     }
 
     /// What a load through a pointer gives.
-    fn loaded(&self, pointer: &Rc<Pointer>, ty: TypeRef) -> Value {
+    fn load_result(&self, pointer: &Rc<Pointer>, ty: TypeRef) -> Value {
         match &pointer.root {
-            Root::Local(..) => self.load_local(pointer),
-            Root::Fixed(place, path) => {
-                let first = self.value(self.module.at(At(*place)).id(4));
+            PointerRoot::Local(..) => self.load_local(pointer),
+            PointerRoot::ConstantPrivate(place, path) => {
+                let first = self.value(self.module.instruction(InstructionIndex(*place)).id(4));
                 path.iter().fold(first, |value, index| self.part(&value, *index))
             }
             _ if self.is_opaque(ty) => Value::Handle(pointer.clone()),
-            Root::Variable(place) => self.built_in(*place, pointer, ty),
+            PointerRoot::Variable(place) => self.built_in(*place, pointer, ty),
             _ if pointer.is_texel => Value::Unknown,
-            Root::Descriptor(_) | Root::PushConstant | Root::Address(_) => {
+            PointerRoot::Descriptor(_) | PointerRoot::PushConstant | PointerRoot::Address(_) => {
                 let mut from = Pointer::clone(pointer);
                 from.ty = ty;
-                self.memory(from)
+                self.value_in_memory(from)
             }
         }
     }
@@ -102,12 +102,12 @@ impl Frame<'_, '_> {
     /// The number of an invocation, a vertex or the like.
     fn built_in(&self, place: u32, pointer: &Pointer, ty: TypeRef) -> Value {
         let types = &self.machine.types;
-        let Some(built_in) = self.machine.variables.built_in(place).filter(|_| pointer.spread == Some(0)) else {
+        let Some(built_in) = self.machine.variables.built_in(place).filter(|_| pointer.max_extra_offset == Some(0)) else {
             return Value::Unknown;
         };
         let term = |component: u64| {
             let of = Quantity::BuiltIn { built_in, component: component as u32 };
-            Value::Sum(Rc::new(Sum { terms: vec![Term { of, factor: 1 }], plus: 0 }))
+            Value::Sum(Rc::new(Sum { terms: vec![OffsetTerm { quantity: of, factor: 1 }], plus: 0 }))
         };
         match types.get(ty) {
             Type::Int { width: 32, .. } => term(pointer.offset / 4),
@@ -119,7 +119,7 @@ impl Frame<'_, '_> {
     }
 
     /// A value that stands in memory: a pointer, where it is an address.
-    fn memory(&self, from: Pointer) -> Value {
+    fn value_in_memory(&self, from: Pointer) -> Value {
         let types = &self.machine.types;
         let (pointer_type, loaded) = (from.ty, Value::loaded(Rc::new(from)));
         match (&loaded, types.class(pointer_type)) {
@@ -140,7 +140,7 @@ impl Frame<'_, '_> {
     fn store(&mut self, it: Instruction<'_>) {
         let value = self.value(it.id(2));
         let ty = self.machine.types.of_value(it.id(2));
-        self.access(it, it.id(1), Reach::Type(ty), AccessKind::Store, Mode::Write);
+        self.record_access(it, it.id(1), AccessSize::Type(ty), AccessKind::Store, AccessMode::Write);
         self.store_local(&self.value(it.id(1)), &value);
     }
 
@@ -148,17 +148,17 @@ impl Frame<'_, '_> {
         let types = &self.machine.types;
         let pointee = |id| types.pointee(types.of_value(id));
         let reach = match it.op() {
-            Some(Op::CopyMemorySized) => Reach::Bytes(self.value(it.id(3)).number()),
+            Some(Op::CopyMemorySized) => AccessSize::Bytes(self.value(it.id(3)).number()),
             _ => match pointee(it.id(1)) {
-                TypeRef::MAX => Reach::Type(pointee(it.id(2))),
-                ty => Reach::Type(ty),
+                TypeRef::MAX => AccessSize::Type(pointee(it.id(2))),
+                ty => AccessSize::Type(ty),
             },
         };
-        self.access(it, it.id(2), reach, AccessKind::Load, Mode::Read);
-        self.access(it, it.id(1), reach, AccessKind::Store, Mode::Write);
+        self.record_access(it, it.id(2), reach, AccessKind::Load, AccessMode::Read);
+        self.record_access(it, it.id(1), reach, AccessKind::Store, AccessMode::Write);
         let source = self.value(it.id(2));
         let value = match (&source, reach) {
-            (Value::Pointer(source), Reach::Type(ty)) => self.loaded(source, ty),
+            (Value::Pointer(source), AccessSize::Type(ty)) => self.load_result(source, ty),
             _ => Value::Unknown,
         };
         self.store_local(&self.value(it.id(1)), &value);
@@ -167,11 +167,11 @@ impl Frame<'_, '_> {
     fn chain(&self, it: Instruction<'_>, base: usize, first: usize) -> Value {
         let base = self.value(it.id(base));
         if let Value::Pointer(one) = &base
-            && let Some(one) = self.follow_one(one, it.from(first))
+            && let Some(one) = self.follow_one(one, it.words_from(first))
         {
             return Value::Pointer(Rc::new(one));
         }
-        self.follow(&base, pointers(&base), it.from(first))
+        self.follow(&base, pointers(&base), it.words_from(first))
     }
 
     /// The usual case: one pointer, and no index that is one of several.
@@ -183,7 +183,7 @@ impl Frame<'_, '_> {
             if matches!(index, Value::OneOf(_)) {
                 return None;
             }
-            machine.types.step(&machine.variables, &mut pointer, &index);
+            machine.types.index_into(&machine.variables, &mut pointer, &index);
         }
         Some(pointer)
     }
@@ -193,22 +193,22 @@ impl Frame<'_, '_> {
         let machine = &*self.machine;
         for index in indices {
             let index = self.value(Id(*index));
-            let all = index.each().len() * pointers.len();
-            let choices = if all > CHAINS_MAX { &[Value::Unknown][..] } else { index.each() };
+            let all = index.alternatives().len() * pointers.len();
+            let choices = if all > CHAINS_MAX { &[Value::Unknown][..] } else { index.alternatives() };
             let mut next = Vec::with_capacity(pointers.len());
             for pointer in &pointers {
                 for choice in choices {
                     let mut pointer = pointer.clone();
-                    machine.types.step(&machine.variables, &mut pointer, choice);
+                    machine.types.index_into(&machine.variables, &mut pointer, choice);
                     next.push(pointer);
                 }
             }
             pointers = next;
         }
-        either(base, pointers)
+        one_of_pointers(base, pointers)
     }
 
-    fn leap(&self, it: Instruction<'_>) -> Value {
+    fn ptr_access_chain(&self, it: Instruction<'_>) -> Value {
         let types = &self.machine.types;
         let stride = match types.get(types.of_value(it.id(3))) {
             Type::Pointer { stride, .. } => *stride,
@@ -217,23 +217,23 @@ impl Frame<'_, '_> {
         let index = self.value(it.id(4));
         let base = self.value(it.id(3));
         let mut pointers = pointers(&base);
-        pointers.iter_mut().for_each(|pointer| types.leap(&self.machine.variables, pointer, &index, stride));
-        self.follow(&base, pointers, it.from(5))
+        pointers.iter_mut().for_each(|pointer| types.advance_element(&self.machine.variables, pointer, &index, stride));
+        self.follow(&base, pointers, it.words_from(5))
     }
 
     /// The type of what is walked over stands in the instruction; an element may come first.
     fn untyped_chain(&self, it: Instruction<'_>, element: Option<usize>) -> Value {
         let types = &self.machine.types;
-        let ty = types.place(it.id(3));
+        let ty = types.type_ref(it.id(3));
         let base = self.value(it.id(4));
         let mut pointers = pointers(&base);
         for pointer in &mut pointers {
             pointer.ty = ty;
             if let Some(element) = element {
-                types.leap(&self.machine.variables, pointer, &self.value(it.id(element)), 0);
+                types.advance_element(&self.machine.variables, pointer, &self.value(it.id(element)), 0);
             }
         }
-        self.follow(&base, pointers, it.from(if element.is_some() { 6 } else { 5 }))
+        self.follow(&base, pointers, it.words_from(if element.is_some() { 6 } else { 5 }))
     }
 
     fn raw_chain(&self, it: Instruction<'_>) -> Value {
@@ -247,11 +247,11 @@ impl Frame<'_, '_> {
         for pointer in &mut pointers {
             match offset {
                 Some(offset) => shift(pointer, offset),
-                None => lose(pointer),
+                None => forget_offset(pointer),
             }
             pointer.ty = ty;
         }
-        either(&base, pointers)
+        one_of_pointers(&base, pointers)
     }
 
     fn select(&self, it: Instruction<'_>) -> Value {
@@ -265,7 +265,7 @@ impl Frame<'_, '_> {
     fn construct(&self, it: Instruction<'_>) -> Value {
         let is_vector = matches!(self.machine.types.get(self.result_type(it)), Type::Vector { .. });
         let mut parts = Vec::new();
-        for part in it.from(3) {
+        for part in it.words_from(3) {
             match self.value(Id(*part)) {
                 // A vector made of vectors is flat.
                 Value::Composite(it) if is_vector => parts.extend(Value::Composite(it).parts().unwrap_or(&[]).to_vec()),
@@ -303,13 +303,13 @@ impl Frame<'_, '_> {
                 None => value.clone(),
             },
             _ if path.is_empty() => value.clone(),
-            Value::Loaded(it) if it.plus == 0 && !it.is_shifted => {
+            Value::Loaded(it) if it.plus == 0 && !it.has_unknown_addend => {
                 let mut from = Pointer::clone(&it.from);
                 for index in path {
                     let machine = &*self.machine;
-                    machine.types.step(&machine.variables, &mut from, &Value::Const(u64::from(*index)));
+                    machine.types.index_into(&machine.variables, &mut from, &Value::Const(u64::from(*index)));
                 }
-                self.memory(from)
+                self.value_in_memory(from)
             }
             _ => Value::Unknown,
         }
@@ -317,7 +317,7 @@ impl Frame<'_, '_> {
 
     fn shuffle(&self, it: Instruction<'_>) -> Value {
         let (left, right) = (self.value(it.id(3)), self.value(it.id(4)));
-        let order = it.from(5);
+        let order = it.words_from(5);
         let is_run = order.windows(2).all(|it| it[1] == it[0].wrapping_add(1));
         match (&left, order.first()) {
             // The first two of four numbers, say: an address.
@@ -339,7 +339,7 @@ impl Frame<'_, '_> {
         let to = types.pointee(self.result_type(it));
         let is_pointer = types.class(self.result_type(it)).is_some();
         let value = self.value(it.id(3));
-        let converted = value.each().iter().map(|one| match one {
+        let converted = value.alternatives().iter().map(|one| match one {
             Value::Loaded(one) if is_pointer => {
                 Value::Pointer(Rc::new(types.address(&self.machine.variables, one, to)))
             }
@@ -361,11 +361,11 @@ impl Frame<'_, '_> {
             }
             return if types.width(self.result_type(it)) == types.width(operand) { value } else { Value::Unknown };
         }
-        let mut values: Vec<Value> = it.from(3).iter().map(|it| self.value(Id(*it))).collect();
+        let mut values: Vec<Value> = it.words_from(3).iter().map(|it| self.value(Id(*it))).collect();
         if let [Value::Pointer(base), by] | [by, Value::Pointer(base)] = &values[..]
             && op == Op::IAdd
         {
-            return self.moved(base, by);
+            return self.offset_address(base, by);
         }
         if op == Op::Select {
             return self.select(it);
@@ -381,19 +381,19 @@ impl Frame<'_, '_> {
     }
 
     /// An address that was a pointer, and something added.
-    fn moved(&self, base: &Pointer, by: &Value) -> Value {
+    fn offset_address(&self, base: &Pointer, by: &Value) -> Value {
         let mut pointer = base.clone();
         match (by.number(), self.machine.types.sum(&self.machine.variables, by)) {
             (Some(by), _) => {
                 pointer.offset = pointer.offset.wrapping_add(by);
-                pointer.lead = pointer.lead.wrapping_add(by as i64);
+                pointer.constant_offset = pointer.constant_offset.wrapping_add(by as i64);
             }
             (None, Some(sum)) => {
                 add_terms(&mut pointer, &sum, 1);
-                (pointer.offset, pointer.spread) = (0, None);
+                (pointer.offset, pointer.max_extra_offset) = (0, None);
             }
             (None, None) => {
-                lose(&mut pointer);
+                forget_offset(&mut pointer);
                 pointer.offset = 0;
             }
         }
@@ -401,17 +401,17 @@ impl Frame<'_, '_> {
     }
 
     fn extended(&mut self, it: Instruction<'_>) -> Value {
-        let set = self.module.made(it.id(3)).filter(|it| it.is(Op::ExtInstImport));
+        let set = self.module.definition(it.id(3)).filter(|it| it.is(Op::ExtInstImport));
         if set.is_none_or(|it| it.text(2) != "GLSL.std.450") {
             return Value::Unknown;
         }
         let number = it.word(4);
         if number == Glsl::Modf as u32 || number == Glsl::Frexp as u32 {
             let ty = self.machine.types.pointee(self.machine.types.of_value(it.id(6)));
-            self.access(it, it.id(6), Reach::Type(ty), AccessKind::Store, Mode::Write);
+            self.record_access(it, it.id(6), AccessSize::Type(ty), AccessKind::Store, AccessMode::Write);
             self.store_local(&self.value(it.id(6)), &Value::Unknown);
         } else if (Glsl::InterpolateAtCentroid as u32..=Glsl::InterpolateAtOffset as u32).contains(&number) {
-            self.access(it, it.id(5), Reach::Bytes(None), AccessKind::Load, Mode::Read);
+            self.record_access(it, it.id(5), AccessSize::Bytes(None), AccessKind::Load, AccessMode::Read);
         }
         Value::Unknown
     }
@@ -419,7 +419,7 @@ impl Frame<'_, '_> {
 
 /// The pointers that a value may be.
 fn pointers(value: &Value) -> Vec<Pointer> {
-    let pointers = value.each().iter().filter_map(|it| match it {
+    let pointers = value.alternatives().iter().filter_map(|it| match it {
         Value::Pointer(it) => Some(Pointer::clone(it)),
         _ => None,
     });
@@ -427,8 +427,8 @@ fn pointers(value: &Value) -> Vec<Pointer> {
 }
 
 /// One of the pointers that came from those of a base, or unknown where the base may be.
-fn either(base: &Value, pointers: Vec<Pointer>) -> Value {
-    let lost = base.each().iter().filter(|it| !matches!(it, Value::Pointer(_))).map(|_| Value::Unknown);
+fn one_of_pointers(base: &Value, pointers: Vec<Pointer>) -> Value {
+    let lost = base.alternatives().iter().filter(|it| !matches!(it, Value::Pointer(_))).map(|_| Value::Unknown);
     one_of(pointers.into_iter().map(|it| Value::Pointer(Rc::new(it))).chain(lost).collect())
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use spirv::{Decoration, Op};
 
-use crate::{At, Id, Instruction, Module, reflect::constants::Constants};
+use crate::{InstructionIndex, Id, Instruction, Module, reflect::constants::Constants};
 
 /// A type, by the place of the instruction that makes it.
 pub(super) type TypeRef = u32;
@@ -114,19 +114,19 @@ impl<'a> Types<'a> {
     }
 
     /// The place of a type, or one that is no type.
-    pub(super) fn place(&self, id: Id) -> TypeRef {
-        self.module.place_of(id).map_or(TypeRef::MAX, |it| it.0)
+    pub(super) fn type_ref(&self, id: Id) -> TypeRef {
+        self.module.definition_index(id).map_or(TypeRef::MAX, |it| it.0)
     }
 
     /// The type of a value.
     pub(super) fn of_value(&self, id: Id) -> TypeRef {
-        self.module.made(id).and_then(|it| it.result_type()).map_or(TypeRef::MAX, |it| self.place(it))
+        self.module.definition(id).and_then(|it| it.result_type()).map_or(TypeRef::MAX, |it| self.type_ref(it))
     }
 
     /// What a pointer type leads to.
     pub(super) fn pointee(&self, pointer: TypeRef) -> TypeRef {
         match self.get(pointer) {
-            Type::Pointer { to, .. } => self.place(*to),
+            Type::Pointer { to, .. } => self.type_ref(*to),
             _ => TypeRef::MAX,
         }
     }
@@ -238,11 +238,11 @@ impl<'a> Types<'a> {
 
     fn read(&self, it: Instruction<'_>, constants: &Constants<'_>) -> Type {
         // What is not there yet is no type to this one.
-        let earlier = |place| match self.module.place_of(it.id(place)) {
-            Some(At(at)) if (at as usize) < self.all.len() => at,
+        let earlier = |place| match self.module.definition_index(it.id(place)) {
+            Some(InstructionIndex(at)) if (at as usize) < self.all.len() => at,
             _ => TypeRef::MAX,
         };
-        let decoration = |what| it.result().and_then(|id| self.module.decorated(id, None, what));
+        let decoration = |what| it.result().and_then(|id| self.module.decoration_operand(id, None, what));
         let stride = || u64::from(decoration(Decoration::ArrayStride).unwrap_or(0));
         match it.op() {
             Some(Op::TypeBool) => Type::Bool,
@@ -279,17 +279,17 @@ impl<'a> Types<'a> {
 
     fn structure(&self, it: Instruction<'_>) -> Type {
         let mut members: Vec<Member> = it
-            .from(2)
+            .words_from(2)
             .iter()
             .map(|ty| {
-                let ty = self.place(Id(*ty));
+                let ty = self.type_ref(Id(*ty));
                 let ty = if (ty as usize) < self.all.len() { ty } else { TypeRef::MAX };
                 Member { ty, offset: 0, matrix: MatrixLayout::default() }
             })
             .collect();
         let mut kind = StructKind::Plain;
         for note in it.result().into_iter().flat_map(|id| self.module.decorations(id)) {
-            let words = self.module.decoration(note);
+            let words = self.module.decoration_words(note);
             let (what, operand) = (words.first().copied().unwrap_or(0), words.get(1).copied().unwrap_or(0));
             match note.member.map(|it| it as usize) {
                 None if what == Decoration::Block as u32 => kind = StructKind::Block,

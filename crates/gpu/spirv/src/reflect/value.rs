@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::reflect::{Term, pointer::Pointer};
+use crate::reflect::{OffsetTerm, pointer::Pointer};
 
 /// Larger composites are not kept: tables of numbers are rarely indices of anything.
 const PARTS_MAX: u32 = 256;
@@ -39,7 +39,7 @@ pub(super) struct Composite {
 /// Terms and a constant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Vec<OffsetTerm>,
     pub(super) plus: i64,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Loaded {
     pub(super) from: Rc<Pointer>,
     pub(super) plus: u64,
     /// Something unknown was added, too.
-    pub(super) is_shifted: bool,
+    pub(super) has_unknown_addend: bool,
 }
 
 impl Value {
@@ -71,7 +71,7 @@ impl Value {
     }
 
     pub(super) fn loaded(from: Rc<Pointer>) -> Value {
-        Value::Loaded(Rc::new(Loaded { from, plus: 0, is_shifted: false }))
+        Value::Loaded(Rc::new(Loaded { from, plus: 0, has_unknown_addend: false }))
     }
 
     pub(super) fn number(&self) -> Option<u64> {
@@ -82,7 +82,7 @@ impl Value {
     }
 
     /// The alternatives, or the one value.
-    pub(super) fn each(&self) -> &[Value] {
+    pub(super) fn alternatives(&self) -> &[Value] {
         match self {
             Value::OneOf(all) => all,
             one => std::slice::from_ref(one),
@@ -97,7 +97,7 @@ impl Value {
     }
 
     /// A copy in which the part at a path is another. `width` tells into how many parts what is unknown falls.
-    pub(super) fn with(&self, path: &[Option<u32>], widths: &[Option<usize>], value: Value) -> Value {
+    pub(super) fn with_part(&self, path: &[Option<u32>], widths: &[Option<usize>], value: Value) -> Value {
         let Some((first, rest)) = path.split_first() else { return value };
         let width = widths.first().copied().flatten();
         let mut parts = match (self.parts(), width) {
@@ -108,12 +108,12 @@ impl Value {
         let deeper = widths.get(1..).unwrap_or(&[]);
         match first {
             Some(first) => match parts.get_mut(*first as usize) {
-                Some(part) => *part = part.with(rest, deeper, value),
+                Some(part) => *part = part.with_part(rest, deeper, value),
                 None => return Value::Unknown,
             },
             None => {
                 for part in &mut parts {
-                    *part = join(part, &part.with(rest, deeper, value.clone()));
+                    *part = join(part, &part.with_part(rest, deeper, value.clone()));
                 }
             }
         }
@@ -131,7 +131,7 @@ pub(super) fn join(left: &Value, right: &Value) -> Value {
     {
         return Value::composite(left.iter().zip(right).map(|(left, right)| join(left, right)).collect());
     }
-    one_of(left.each().iter().chain(right.each()).cloned().collect())
+    one_of(left.alternatives().iter().chain(right.alternatives()).cloned().collect())
 }
 
 /// One of some values, which may repeat.
@@ -140,7 +140,7 @@ pub(super) fn one_of(values: Vec<Value>) -> Value {
         return values.into_iter().next().unwrap_or(Value::Unknown);
     }
     let mut all: Vec<Value> = Vec::new();
-    for value in values.iter().flat_map(|it| it.each()) {
+    for value in values.iter().flat_map(|it| it.alternatives()) {
         if !all.contains(value) {
             all.push(value.clone());
         }

@@ -5,10 +5,10 @@ use std::{collections::HashSet, rc::Rc};
 use spirv::{Decoration, Dim, Op, StorageClass};
 
 use crate::{
-    At, Descriptor, DescriptorKind, Id, Instruction, Module,
+    InstructionIndex, Descriptor, DescriptorKind, Id, Instruction, Module,
     reflect::{
         flow::stored,
-        pointer::{Bindings, Pointer, Root},
+        pointer::{Bindings, Pointer, PointerRoot},
         types::{StructKind, Type, TypeRef, Types},
     },
 };
@@ -38,12 +38,12 @@ impl Variables {
                 all.add(module, types, it);
             }
         }
-        all.fix(module);
+        all.find_constant_privates(module);
         all
     }
 
     /// Finds the private variables that nothing is stored to.
-    fn fix(&mut self, module: &Module) {
+    fn find_constant_privates(&mut self, module: &Module) {
         let is_private = |it: &Instruction<'_>| it.is(Op::Variable) && it.word(3) == StorageClass::Private as u32;
         let globals = module.instructions(module.globals());
         let with_value = globals.filter(|it| is_private(it) && it.words().len() > 4);
@@ -52,13 +52,13 @@ impl Variables {
             return;
         }
         for it in module.instructions(module.globals().end..module.len()) {
-            for place in stored(module, it).into_iter().filter_map(|it| module.place_of(it)) {
+            for place in stored(module, it).into_iter().filter_map(|it| module.definition_index(it)) {
                 fixed.remove(&place.0);
             }
         }
         for place in fixed {
             let ty = self.pointers[place as usize].as_ref().map_or(TypeRef::MAX, |it| it.ty);
-            self.pointers[place as usize] = Some(Rc::new(Pointer::new(Root::Fixed(place, Rc::new([])), ty)));
+            self.pointers[place as usize] = Some(Rc::new(Pointer::new(PointerRoot::ConstantPrivate(place, Rc::new([])), ty)));
         }
     }
 
@@ -81,7 +81,7 @@ impl Variables {
     }
 
     /// Whether a descriptor is of a buffer, whose bytes the shader names.
-    pub(super) fn has_bytes(&self, place: u32) -> bool {
+    pub(super) fn is_buffer(&self, place: u32) -> bool {
         let descriptor = self.number(place).map(|it| &self.descriptors[it]);
         descriptor.is_some_and(|it| matches!(it.kind, DescriptorKind::UniformBuffer | DescriptorKind::StorageBuffer))
     }
@@ -93,23 +93,23 @@ impl Variables {
     fn add(&mut self, module: &Module, types: &Types<'_>, it: Instruction<'_>) {
         let (class, place) = (it.word(3), it.at.0);
         let ty = match it.op() {
-            Some(Op::UntypedVariableKHR) => types.place(it.id(4)),
-            _ => types.pointee(types.place(it.id(1))),
+            Some(Op::UntypedVariableKHR) => types.type_ref(it.id(4)),
+            _ => types.pointee(types.type_ref(it.id(1))),
         };
         // Heaps of descriptors are built-in; which descriptor is meant there, the shader alone does not tell.
-        let built_in = module.decorated(it.id(2), None, Decoration::BuiltIn);
+        let built_in = module.decoration_operand(it.id(2), None, Decoration::BuiltIn);
         self.heaps[place as usize] = is_resource(class) && built_in.is_some();
         let root = if is_resource(class) && built_in.is_none() {
             self.numbers[place as usize] = Some(self.descriptors.len());
             self.descriptors.push(describe(module, types, it.id(2), class, ty));
-            Root::Descriptor(place)
+            PointerRoot::Descriptor(place)
         } else if class == StorageClass::PushConstant as u32 {
-            Root::PushConstant
+            PointerRoot::PushConstant
         } else {
             if class == StorageClass::Input as u32 {
                 self.built_ins[place as usize] = built_in;
             }
-            Root::Variable(place)
+            PointerRoot::Variable(place)
         };
         self.pointers[place as usize] = Some(Rc::new(Pointer::new(root, ty)));
     }
@@ -128,7 +128,7 @@ fn is_resource(class: u32) -> bool {
 }
 
 fn describe(module: &Module, types: &Types<'_>, id: Id, class: u32, ty: TypeRef) -> Descriptor {
-    let number = |what| module.decorated(id, None, what);
+    let number = |what| module.decoration_operand(id, None, what);
     let inner = types.strip_arrays(ty);
     let has = |what| number(what).is_some() || all_members(module, types, inner, what);
     Descriptor {
@@ -148,15 +148,15 @@ fn describe(module: &Module, types: &Types<'_>, id: Id, class: u32, ty: TypeRef)
 
 /// The name of the variable, or of its block.
 fn name(module: &Module, id: Id, inner: TypeRef) -> Option<String> {
-    let block = || (inner < module.len()).then(|| module.at(At(inner)).result()).flatten();
+    let block = || (inner < module.len()).then(|| module.instruction(InstructionIndex(inner)).result()).flatten();
     module.name(id, None).or_else(|| block().and_then(|it| module.name(it, None)))
 }
 
 fn all_members(module: &Module, types: &Types<'_>, ty: TypeRef, what: Decoration) -> bool {
     let Type::Struct { members, .. } = types.get(ty) else { return false };
-    let Some(id) = module.at(At(ty)).result() else { return false };
+    let Some(id) = module.instruction(InstructionIndex(ty)).result() else { return false };
     let count = members.len() as u32;
-    count > 0 && count < 4096 && (0..count).all(|it| module.decorated(id, Some(it), what).is_some())
+    count > 0 && count < 4096 && (0..count).all(|it| module.decoration_operand(id, Some(it), what).is_some())
 }
 
 fn kind(types: &Types<'_>, class: u32, ty: TypeRef) -> DescriptorKind {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use lavascope_spirv::{
-    Access, AccessKind, Bytes, Each, Element, Mode, Module, Place, Quantity, Reflection, Specialization, Target, Term,
+    ShaderAccess, AccessKind, AccessBytes, InvocationBytes, DescriptorElement, AccessMode, Module, ValueSource, Quantity, Reflection, Specialization, AccessTarget, OffsetTerm,
 };
 use spirv::BuiltIn;
 
@@ -57,24 +57,24 @@ pub(crate) fn lines_of(reflection: &Reflection, what: &str) -> Vec<String> {
     lines(reflection).into_iter().filter(|it| it.split([' ', '[']).next() == Some(what)).collect()
 }
 
-fn line(reflection: &Reflection, access: &Access) -> String {
+fn line(reflection: &Reflection, access: &ShaderAccess) -> String {
     let what = match &access.target {
-        Target::Descriptor { descriptor, element, bytes: range } => {
+        AccessTarget::Descriptor { descriptor, element, bytes: range } => {
             let descriptor = &reflection.descriptors[*descriptor];
             let element = if descriptor.count == Some(1) { String::new() } else { format!("[{}]", index(element)) };
             let range = range.map(|it| format!(" {}", bytes(it))).unwrap_or_default();
             format!("{}.{}{element}{range}", descriptor.set, descriptor.binding)
         }
-        Target::PushConstant { bytes: range } => format!("push {}", bytes(*range)),
-        Target::Address { from, bytes: range } => {
-            format!("*({}) {}", from.as_ref().map_or("unknown".to_owned(), place), bytes(*range))
+        AccessTarget::PushConstant { bytes: range } => format!("push {}", bytes(*range)),
+        AccessTarget::Address { from, bytes: range } => {
+            format!("*({}) {}", from.as_ref().map_or("unknown".to_owned(), source_text), bytes(*range))
         }
     };
     let mode = match access.mode {
-        Mode::None => "uses",
-        Mode::Read => "reads",
-        Mode::Write => "writes",
-        Mode::ReadWrite => "reads and writes",
+        AccessMode::None => "uses",
+        AccessMode::Read => "reads",
+        AccessMode::Write => "writes",
+        AccessMode::ReadWrite => "reads and writes",
     };
     let kind = match access.kind {
         AccessKind::Load | AccessKind::Store => String::new(),
@@ -85,39 +85,39 @@ fn line(reflection: &Reflection, access: &Access) -> String {
 
 /// How the bytes of accesses depend on invocations, where that is known.
 pub(crate) fn dependencies(reflection: &Reflection) -> Vec<String> {
-    reflection.accesses.iter().filter_map(|it| it.each.as_ref()).map(dependency).collect()
+    reflection.accesses.iter().filter_map(|it| it.per_invocation.as_ref()).map(dependency).collect()
 }
 
-fn dependency(each: &Each) -> String {
-    let term = |it: &Term| match &it.of {
+fn dependency(each: &InvocationBytes) -> String {
+    let term = |it: &OffsetTerm| match &it.quantity {
         Quantity::BuiltIn { built_in, component } => {
             let built_in = BuiltIn::from_u32(*built_in).expect("a built-in");
             format!("{} * {built_in:?}.{component}", it.factor)
         }
-        Quantity::Read(from) => format!("{} * ({})", it.factor, place(from)),
+        Quantity::Read(from) => format!("{} * ({})", it.factor, source_text(from)),
     };
     let terms: Vec<String> = each.terms.iter().map(term).collect();
     format!("{} + {}: {}", each.start, terms.join(" + "), each.size)
 }
 
-fn place(place: &Place) -> String {
+fn source_text(place: &ValueSource) -> String {
     match place {
-        Place::PushConstant { bytes: range } => format!("push {}", bytes(*range)),
-        Place::Descriptor { set, binding, bytes: range, .. } => format!("{set}.{binding} {}", bytes(*range)),
-        Place::Address { from, bytes: range } => format!("*({}) {}", self::place(from), bytes(*range)),
+        ValueSource::PushConstant { bytes: range } => format!("push {}", bytes(*range)),
+        ValueSource::Descriptor { set, binding, bytes: range, .. } => format!("{set}.{binding} {}", bytes(*range)),
+        ValueSource::Address { from, bytes: range } => format!("*({}) {}", self::source_text(from), bytes(*range)),
     }
 }
 
-fn index(element: &Element) -> String {
+fn index(element: &DescriptorElement) -> String {
     match element {
-        Element::Constant(it) => it.to_string(),
-        Element::Dynamic(None) => "any".to_owned(),
-        Element::Dynamic(Some(from)) => place(from),
+        DescriptorElement::Constant(it) => it.to_string(),
+        DescriptorElement::Dynamic(None) => "any".to_owned(),
+        DescriptorElement::Dynamic(Some(from)) => source_text(from),
     }
 }
 
 /// With a tilde where only some of it is accessed.
-fn bytes(range: Bytes) -> String {
+fn bytes(range: AccessBytes) -> String {
     let end = range.end.map(|it| it.to_string()).unwrap_or_default();
     format!("{}{}..{end}", if range.is_exact { "" } else { "~" }, range.start)
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use lavascope_instrument::tables::{AddressRange, addresses};
+use lavascope_instrument::tables::{AddressRange, build_address_table};
 
 use super::arena::{Block, Region};
 use super::variants::ROOT_ADDRESSES;
@@ -125,7 +125,7 @@ impl Addresses {
     fn words(&self, scratch: u64) -> Vec<u32> {
         let ranges: Vec<AddressRange> =
             self.live.iter().map(|(key, bytes)| AddressRange { address: key.0, bytes: *bytes }).collect();
-        addresses(&ranges, scratch)
+        build_address_table(&ranges, scratch)
     }
 
     /// The device ends.
@@ -154,7 +154,7 @@ impl Gpu {
     /// The first table, and scratch memory before it. None where there is no memory.
     pub(super) fn begin_addresses(&self) -> Option<()> {
         let block = self.take_block(WORDS_MIN as u64 * 4)?;
-        block.whole().write(&addresses(&[], self.scratch.device_address));
+        block.whole().write(&build_address_table(&[], self.scratch.device_address));
         self.table_now.store(block.whole().device_address, Ordering::Release);
         self.state().addresses.copies.push(Copy { block });
         Some(())

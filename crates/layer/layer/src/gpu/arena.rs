@@ -173,7 +173,7 @@ impl Region {
     pub(super) fn permit(self) {
         let before = self.read();
         let mut after = before.clone();
-        tables::permit(&mut after);
+        tables::make_permissive(&mut after);
         for (at, (_, word)) in (0..).zip(before.iter().zip(&after)).filter(|it| it.1.0 != it.1.1) {
             self.set(at, *word);
         }

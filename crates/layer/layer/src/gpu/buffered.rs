@@ -374,7 +374,7 @@ impl Buffered {
                     is_whole = false;
                     break;
                 };
-                if tables::set_state(&mut words, (*number, *binding), element, bound.word(0)).is_none() {
+                if tables::set_element_state(&mut words, (*number, *binding), element, bound.word(0)).is_none() {
                     break;
                 }
             }

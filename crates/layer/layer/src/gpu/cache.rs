@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-use lavascope_instrument::{Instrumented, Options, STORE_VERSION};
+use lavascope_instrument::{InstrumentedModule, InstrumentOptions, STORE_VERSION};
 use lavascope_platform::files;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -51,13 +51,13 @@ impl Cache {
     }
 
     /// `chooses` says that sites are recorded where they happen if there are few.
-    pub(super) fn key(&self, words: &[u32], options: &Options, chooses: bool) -> Key {
+    pub(super) fn key(&self, words: &[u32], options: &InstrumentOptions, chooses: bool) -> Key {
         let mut bytes = format!("{STORE_VERSION} {} {options:?} {chooses}\n", self.build).into_bytes();
         bytes.extend(words.iter().flat_map(|it| it.to_le_bytes()));
         Key(xxh3_128(&bytes))
     }
 
-    pub(super) fn load(&self, key: Key) -> Option<Instrumented> {
+    pub(super) fn load(&self, key: Key) -> Option<InstrumentedModule> {
         let file = files::open_own(&self.path(key)).ok()?;
         if file.metadata().ok()?.len() > FILE_BYTES_MAX {
             return None;
@@ -68,7 +68,7 @@ impl Cache {
     }
 
     /// Nothing depends on it, so that nobody is told where it fails.
-    pub(super) fn store(&self, key: Key, made: &Instrumented) {
+    pub(super) fn store(&self, key: Key, made: &InstrumentedModule) {
         let bytes = encode(key, made);
         if bytes.len() as u64 > FILE_BYTES_MAX {
             return;
@@ -116,7 +116,7 @@ fn build() -> String {
     format!("{} {about:?}", env!("CARGO_PKG_VERSION"))
 }
 
-fn encode(key: Key, made: &Instrumented) -> Vec<u8> {
+fn encode(key: Key, made: &InstrumentedModule) -> Vec<u8> {
     let words: Vec<u8> = made.to_words().iter().flat_map(|it| it.to_le_bytes()).collect();
     let mut bytes = MAGIC.to_vec();
     bytes.extend(key.0.to_le_bytes());
@@ -125,14 +125,14 @@ fn encode(key: Key, made: &Instrumented) -> Vec<u8> {
     bytes
 }
 
-fn decode(key: Key, bytes: &[u8]) -> Option<Instrumented> {
+fn decode(key: Key, bytes: &[u8]) -> Option<InstrumentedModule> {
     let (head, words) = bytes.split_at_checked(HEAD_BYTES)?;
     let expected = [MAGIC, &key.0.to_le_bytes()[..], &sum(key, words).to_le_bytes()].concat();
     if head != expected || words.len() % 4 != 0 {
         return None;
     }
     let words: Vec<u32> = words.as_chunks::<4>().0.iter().map(|it| u32::from_le_bytes(*it)).collect();
-    Instrumented::from_words(&words)
+    InstrumentedModule::from_words(&words)
 }
 
 fn sum(key: Key, words: &[u8]) -> u64 {
@@ -141,7 +141,7 @@ fn sum(key: Key, words: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_instrument::{Root, instrument};
+    use lavascope_instrument::{RootLocation, instrument};
     use lavascope_spirv::Module;
 
     use super::*;
@@ -162,13 +162,13 @@ mod tests {
     fn what_is_kept_is_found_by_its_content_alone() {
         let folder = folder("content");
         let cache = Cache::open(Some(&folder)).expect("a folder");
-        let options = Options::new(Root::Descriptor { set: 7 });
+        let options = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
         let made = instrument(&Module::parse(&words()).expect("a module"), &options).expect("checks");
         let key = cache.key(&words(), &options, true);
         assert_eq!(cache.load(key), None);
         cache.store(key, &made);
         assert_eq!(cache.load(key), Some(made.clone()));
-        let other = Options { prints: true, ..options.clone() };
+        let other = InstrumentOptions { prints: true, ..options.clone() };
         assert_ne!(cache.key(&words(), &other, true), key);
         assert_ne!(cache.key(&words(), &options, false), key);
         assert_eq!(cache.load(cache.key(&words()[..20], &options, true)), None);
@@ -180,7 +180,7 @@ mod tests {
     fn damage_counts_as_not_there() {
         let folder = folder("damage");
         let cache = Cache::open(Some(&folder)).expect("a folder");
-        let options = Options::new(Root::Descriptor { set: 7 });
+        let options = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
         let made = instrument(&Module::parse(&words()).expect("a module"), &options).expect("checks");
         let key = cache.key(&words(), &options, true);
         cache.store(key, &made);

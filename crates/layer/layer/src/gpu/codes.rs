@@ -1,7 +1,7 @@
 //! How what shaders do wrong is called: by the rule of the specification where there is one, else as other layers do.
 
 use lavascope_abi::*;
-use lavascope_instrument::{Check, RecordError, Site};
+use lavascope_instrument::{Check, RecordedFault, CheckSite};
 
 use super::variants::{CheckedStage, Variant};
 
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(variant: &Variant, stage: &CheckedStage, site: &Site) -> Kind {
+    pub(super) fn of(variant: &Variant, stage: &CheckedStage, site: &CheckSite) -> Kind {
         let slot = binding_of(stage, site).and_then(|it| variant.layout.slot(it.0, it.1));
         match slot.map(|it| it.kind) {
             _ if site.check == Check::Texel => Kind::Texels,
@@ -50,17 +50,17 @@ impl Kind {
 }
 
 /// The binding of a site. A texel's is that of the use of its image, which is a site of the same instruction.
-pub(super) fn binding_of(stage: &CheckedStage, site: &Site) -> Option<(u32, u32)> {
+pub(super) fn binding_of(stage: &CheckedStage, site: &CheckSite) -> Option<(u32, u32)> {
     let others = || stage.made.sites.iter().filter(|it| it.at == site.at);
     site.binding.or_else(|| others().find_map(|it| it.binding))
 }
 
 /// The name of a message about a fault that a command met.
-pub(super) fn code(command: &str, kind: Kind, error: &RecordError) -> String {
+pub(super) fn code(command: &str, kind: Kind, error: &RecordedFault) -> String {
     match error {
-        RecordError::IndexOutOfBounds { .. } => format!("VUID-{command}-None-10068"),
-        RecordError::Uninitialized { .. } => format!("VUID-{command}-None-08114"),
-        _ => bounds_code(command, kind, matches!(error, RecordError::AddressOutOfBounds { .. })),
+        RecordedFault::IndexOutOfBounds { .. } => format!("VUID-{command}-None-10068"),
+        RecordedFault::Uninitialized { .. } => format!("VUID-{command}-None-08114"),
+        _ => bounds_code(command, kind, matches!(error, RecordedFault::AddressOutOfBounds { .. })),
     }
 }
 
@@ -85,8 +85,8 @@ fn bounds_code(command: &str, kind: Kind, is_address: bool) -> String {
 }
 
 /// Whether robust access makes a fault harmless.
-pub(super) fn is_harmless_if_robust(error: &RecordError) -> bool {
-    matches!(error, RecordError::BufferOutOfBounds { .. } | RecordError::TexelOutOfBounds { .. })
+pub(super) fn is_harmless_if_robust(error: &RecordedFault) -> bool {
+    matches!(error, RecordedFault::BufferOutOfBounds { .. } | RecordedFault::TexelOutOfBounds { .. })
 }
 
 /// A command that runs a stage, where it is not known which one it was.
@@ -110,18 +110,18 @@ mod tests {
 
     #[test]
     fn faults_have_the_names_that_users_filter_by() {
-        let bytes = RecordError::BufferOutOfBounds { descriptor: 0, index: 1, range: 4 };
-        let name = |kind, error: &RecordError| code("vkCmdDrawIndexed", kind, error);
+        let bytes = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 1, range: 4 };
+        let name = |kind, error: &RecordedFault| code("vkCmdDrawIndexed", kind, error);
         assert_eq!(name(Kind::Uniform, &bytes), "VUID-vkCmdDrawIndexed-uniformBuffers-06935");
         assert_eq!(name(Kind::Storage, &bytes), "VUID-vkCmdDrawIndexed-storageBuffers-06936");
         assert_eq!(name(Kind::Inline, &bytes), "UNASSIGNED-Inline uniform block access out of bounds");
-        let texel = RecordError::TexelOutOfBounds { texel: 4, length: 4 };
+        let texel = RecordedFault::TexelOutOfBounds { texel: 4, length: 4 };
         assert_eq!(name(Kind::Texels, &texel), "UNASSIGNED-Descriptor Texel Buffer texel out of bounds");
-        let index = RecordError::IndexOutOfBounds { index: 6, length: 6 };
+        let index = RecordedFault::IndexOutOfBounds { index: 6, length: 6 };
         assert_eq!(name(Kind::Image, &index), "VUID-vkCmdDrawIndexed-None-10068");
-        let never = RecordError::Uninitialized { index: 6 };
+        let never = RecordedFault::Uninitialized { index: 6 };
         assert_eq!(name(Kind::Image, &never), "VUID-vkCmdDrawIndexed-None-08114");
-        let address = RecordError::AddressOutOfBounds { address: 6 };
+        let address = RecordedFault::AddressOutOfBounds { address: 6 };
         assert_eq!(name(Kind::Storage, &address), "UNASSIGNED-Device address out of bounds");
     }
 

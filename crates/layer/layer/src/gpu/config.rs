@@ -1,6 +1,6 @@
 //! What of shaders is checked and shown: what the settings say.
 
-use lavascope_instrument::{Checks, RecordError};
+use lavascope_instrument::{Checks, RecordedFault};
 use lavascope_settings::{Settings, Severity};
 
 use super::cache::Cache;
@@ -77,12 +77,12 @@ impl Config {
     }
 
     /// Whether such a fault is told.
-    pub(super) fn tells(&self, error: &RecordError) -> bool {
+    pub(super) fn tells(&self, error: &RecordedFault) -> bool {
         match error {
-            RecordError::IndexOutOfBounds { .. } | RecordError::Uninitialized { .. } => self.descriptors,
-            RecordError::BufferOutOfBounds { .. } | RecordError::TexelOutOfBounds { .. } => self.buffers,
+            RecordedFault::IndexOutOfBounds { .. } | RecordedFault::Uninitialized { .. } => self.descriptors,
+            RecordedFault::BufferOutOfBounds { .. } | RecordedFault::TexelOutOfBounds { .. } => self.buffers,
             // Without the setting there are no such checks.
-            RecordError::AddressOutOfBounds { .. } => true,
+            RecordedFault::AddressOutOfBounds { .. } => true,
         }
     }
 }

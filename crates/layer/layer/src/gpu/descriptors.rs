@@ -283,7 +283,7 @@ pub(super) fn write_table(
     if !is_plain {
         let found: Vec<Option<Found<'_>>> = numbers.map(find).collect();
         let counts: Vec<_> = found.iter().map(|it| it.as_ref().map_or_else(Vec::new, Found::counts)).collect();
-        *words = tables::empty_descriptors(&counts);
+        *words = tables::empty_descriptor_table(&counts);
         (0..).zip(found).for_each(|(number, it)| it.iter().for_each(|it| it.fill(number, words)));
     }
 }
@@ -350,9 +350,9 @@ mod tests {
         all.get_mut(&10).expect("it is there").put_all((2, 1), vec![Bound::Some(7), Bound::Some(7)]);
         all.get_mut(&20).expect("it is there").put_all((1, 1), vec![Bound::Unknown]);
         let expected = |sets: &[&[&[u32]]]| {
-            let binding = |it: &&[u32]| tables::Binding { elements: it.to_vec() };
-            let set = |it: &&[&[u32]]| tables::Set { bindings: it.iter().map(binding).collect() };
-            tables::descriptors(&sets.iter().map(set).collect::<Vec<_>>())
+            let binding = |it: &&[u32]| tables::BindingState { elements: it.to_vec() };
+            let set = |it: &&[&[u32]]| tables::SetState { bindings: it.iter().map(binding).collect() };
+            tables::build_descriptor_table(&sets.iter().map(set).collect::<Vec<_>>())
         };
         let bound = |it: usize| [Some((10, vec![1, 2])), Some((20, Vec::new()))].get(it).cloned().flatten();
         let known: [&[&[u32]]; 3] = [&[&[99, 198], &[], &[0, 7, 7]], &[&[0], &[0, u32::MAX]], &[]];

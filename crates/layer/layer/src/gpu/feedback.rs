@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
-use lavascope_instrument::{Instrumented, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
+use lavascope_instrument::{InstrumentedModule, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
 use lavascope_validate::{AddressTouched, BindingTouched, TouchedBytes, CommandBufferFeedback, ShaderLaunch, StageTouches};
 
 use super::Gpu;
@@ -63,9 +63,9 @@ fn slot_of(kind: ShaderStageFlags) -> Option<u32> {
 }
 
 /// The constant by which a shader finds its words: by its slot, where it has one.
-pub(super) fn touch_constant(made: &Instrumented, slot: Option<u32>, base: u32) -> Option<(u32, u32)> {
+pub(super) fn touch_constant(made: &InstrumentedModule, slot: Option<u32>, base: u32) -> Option<(u32, u32)> {
     let value = slot.map_or(base, |it| TOUCH_SLOT | it);
-    (made.touches.words > 0).then_some((made.touch_constant, value))
+    (made.touches.words > 0).then_some((made.touch_spec_id, value))
 }
 
 /// Whether each stage finds its own words.
@@ -200,9 +200,9 @@ fn together(stage: u64, all: &[&CheckedStage], is_all: bool, area: Region, range
         addresses.extend(at_addresses.iter().map(|it| address(it, own, ranges)));
     }
     if is_all {
-        let covers = |set, binding| !all.iter().any(|it| it.made.touches.is_blind_to(set, binding));
+        let covers = |set, binding| !all.iter().any(|it| it.made.touches.is_untracked(set, binding));
         made.covered = made.touched.iter().map(|it| (it.set, it.binding)).filter(|it| covers(it.0, it.1)).collect();
-        let keeps_addresses = all.iter().all(|it| it.made.touches.covers_addresses());
+        let keeps_addresses = all.iter().all(|it| it.made.touches.tracks_addresses());
         made.addresses = addresses.into_iter().collect::<Option<Vec<_>>>().filter(|_| keeps_addresses);
     }
     made
@@ -211,7 +211,7 @@ fn together(stage: u64, all: &[&CheckedStage], is_all: bool, area: Region, range
 /// The words of a site, if it was touched. From here on they are zero again.
 fn take_words(it: &TouchSite, area: Region) -> Vec<u32> {
     let mut words = Vec::new();
-    if let Some(place) = it.place.filter(|place| area.word(*place + TouchSite::END_WORD) != 0) {
+    if let Some(place) = it.word_offset.filter(|place| area.word(*place + TouchSite::END_WORD) != 0) {
         let own = area.from(place).first(it.words());
         words = vec![0; place as usize];
         words.extend(own.read());
@@ -231,8 +231,8 @@ fn binding(it: &TouchSite, area: Region) -> BindingTouched {
         writes: it.writes,
         is_atomic: it.is_atomic,
         elements: touched.elements,
-        is_incomplete: touched.is_lost,
-        is_assumed: !touched.is_seen,
+        is_incomplete: touched.is_incomplete,
+        is_assumed: !touched.is_recorded,
         bytes: is_buffer.then_some(TouchedBytes { may: touched.may, must: touched.must }),
         are_texels: it.kind == TouchKind::Texels,
     }
@@ -243,14 +243,14 @@ fn address(it: &TouchSite, area: Region, ranges: Ranges<'_>) -> Option<AddressTo
     let touched = it.read_addresses(&take_words(it, area), ranges);
     let bytes = TouchedBytes { may: touched.may, must: touched.must };
     let (reads, writes, is_atomic) = (it.reads, it.writes, it.is_atomic);
-    (!touched.is_lost).then_some(AddressTouched { reads, writes, is_atomic, bytes })
+    (!touched.is_incomplete).then_some(AddressTouched { reads, writes, is_atomic, bytes })
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use lavascope_instrument::{Options, Root, Touches, instrument};
+    use lavascope_instrument::{InstrumentOptions, RootLocation, ModuleTouches, instrument};
     use lavascope_spirv::Module;
 
     use super::super::names::Name;
@@ -259,10 +259,10 @@ mod tests {
     /// Writes what binding 0 is, from where binding 1 says.
     const PLACE: &[u8] = include_bytes!("../../../../dev/samples/shaders/place.rgen.spv");
 
-    fn stage(kind: ShaderStageFlags, touch_base: u32, change: impl Fn(&mut Touches)) -> CheckedStage {
+    fn stage(kind: ShaderStageFlags, touch_base: u32, change: impl Fn(&mut ModuleTouches)) -> CheckedStage {
         let words: Vec<u32> = PLACE.as_chunks().0.iter().map(|it| u32::from_le_bytes(*it)).collect();
         let module = Module::parse(&words).expect("a module");
-        let options = Options { touches: true, ..Options::new(Root::PushConstant { offset: 120 }) };
+        let options = InstrumentOptions { touches: true, ..InstrumentOptions::new(RootLocation::PushConstant { offset: 120 }) };
         let mut made = instrument(&module, &options).expect("checks");
         change(&mut made.touches);
         let (shader, index, cell_base) = (0, 0, 0);
@@ -287,7 +287,7 @@ mod tests {
         let mut words = vec![0; 4096];
         let stage = PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0;
         let mut made = together(stage, all, is_all, Region::over(&mut words), &|| None);
-        assert_eq!(made.addresses.is_some(), is_all && all.iter().all(|it| it.made.touches.covers_addresses()));
+        assert_eq!(made.addresses.is_some(), is_all && all.iter().all(|it| it.made.touches.tracks_addresses()));
         made.covered.sort_unstable();
         made.covered.dedup();
         made.covered
@@ -301,10 +301,10 @@ mod tests {
         assert_eq!(covered(&[&known], false), [], "there are shaders without code of ours");
         let other = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD, |it| {
             it.sites.clear();
-            it.blind = vec![(0, 0)];
+            it.untracked_bindings = vec![(0, 0)];
         });
         assert_eq!(covered(&[&known, &other], true), [(0, 1)]);
-        let blind = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD, |it| it.is_blind = true);
+        let blind = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD, |it| it.has_untracked_access = true);
         assert_eq!(covered(&[&known, &blind], true), []);
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let size = first.made.touches.words;
         let second = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD + size, |_| ());
         let site = |it: &CheckedStage| {
-            let written = it.made.touches.sites.iter().find(|it| it.writes).and_then(|it| it.place);
+            let written = it.made.touches.sites.iter().find(|it| it.writes).and_then(|it| it.word_offset);
             (it.touch_base + written.expect("a site")) as usize
         };
         let mut words = vec![0; (TOUCH_HEAD + 2 * size) as usize];

@@ -200,7 +200,7 @@ impl Layout {
     /// The table of descriptors without any, where there are as many of them as the layout says.
     pub(super) fn frame(&self) -> &[u32] {
         let counts = |it: &Option<Arc<SetLayout>>| it.iter().flat_map(|it| &it.bindings).map(Slot::elements).collect();
-        let make = || tables::empty_descriptors(&self.sets.iter().map(counts).collect::<Vec<Vec<u32>>>());
+        let make = || tables::empty_descriptor_table(&self.sets.iter().map(counts).collect::<Vec<Vec<u32>>>());
         self.frame.get_or_init(make)
     }
 

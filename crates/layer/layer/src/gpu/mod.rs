@@ -51,7 +51,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, Weak};
 
 use lavascope_abi::*;
-use lavascope_instrument::{Instrumented, tables};
+use lavascope_instrument::{InstrumentedModule, tables};
 use lavascope_settings::Severity;
 
 use crate::DeviceTable;
@@ -163,7 +163,7 @@ struct State {
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
     /// Shaders with checks.
-    shaders: HashMap<Key, Arc<Instrumented>>,
+    shaders: HashMap<Key, Arc<InstrumentedModule>>,
     /// Their sizes.
     buffers: HashMap<u64, u64>,
     addresses: Addresses,
@@ -209,7 +209,7 @@ struct State {
 /// The bindings of our set.
 const TABLES: usize = 4;
 /// Words of the table by which all addresses are right.
-const EVERYWHERE_WORDS: u32 = tables::ADDRESS_WORDS_LEAST;
+const EVERYWHERE_WORDS: u32 = tables::ADDRESS_WORDS_MIN;
 
 impl Gpu {
     /// For a new device that was made as wished: from now on its pipelines are made here.
@@ -304,7 +304,7 @@ impl Gpu {
             self.begin_addresses()?;
         }
         let all = tables::AddressRange { address: 0, bytes: u64::MAX };
-        self.everywhere.write(&tables::addresses(&[all], self.scratch.device_address));
+        self.everywhere.write(&tables::build_address_table(&[all], self.scratch.device_address));
         Some(())
     }
 

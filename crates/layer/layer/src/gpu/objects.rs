@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use lavascope_abi::*;
-use lavascope_instrument::Requirement;
+use lavascope_instrument::BindingRequirement;
 
 use super::arena::is_fine;
 use super::commands::Commands;
@@ -78,7 +78,7 @@ pub(super) struct Form {
     pub(super) handle: ShaderEXT,
     /// None where it has no code of ours.
     pub(super) stage: Option<CheckedStage>,
-    pub(super) requirements: Vec<Requirement>,
+    pub(super) requirements: Vec<BindingRequirement>,
     pub(super) fixed: Option<Arc<Fixed>>,
 }
 
@@ -264,7 +264,7 @@ pub(super) struct Plan {
     is_taken: bool,
     ground: Arc<Ground>,
     stage: Option<CheckedStage>,
-    requirements: Vec<Requirement>,
+    requirements: Vec<BindingRequirement>,
     fixed: Option<Arc<Fixed>>,
     /// What the info leads to.
     _behind: (Vec<DescriptorSetLayout>, Option<Special>),

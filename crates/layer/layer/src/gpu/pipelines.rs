@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lavascope_abi::*;
-use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, Touches, instrument};
+use lavascope_instrument::{Guard, InstrumentedModule, InstrumentOptions, BindingRequirement, RootLocation, ModuleTouches, instrument};
 use lavascope_spirv::Module;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -45,7 +45,7 @@ pub(super) struct Plan {
     /// Of cells and tables.
     leases: Vec<Lease>,
     /// What shaders expect to be bound, those without code of ours too.
-    requirements: Vec<Requirement>,
+    requirements: Vec<BindingRequirement>,
     pub(super) sources: Vec<Source>,
     pub(super) recipe: Option<Recipe>,
     part: Part,
@@ -339,7 +339,7 @@ impl Gpu {
         if let Ok(Some(made)) = &found {
             plan.requirements.extend(&made.requirements);
         }
-        plan.keeps_all &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == Touches::default());
+        plan.keeps_all &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == ModuleTouches::default());
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the contract of this function: a stage with a valid chain.
         let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
@@ -394,7 +394,7 @@ impl Gpu {
     }
 
     /// Where the cells of a stage begin; among those of all parts, for as long as the lease is there.
-    fn cells_of_stage(&self, plan: &Plan, made: &Instrumented) -> Option<(u32, Option<Arc<Lease>>)> {
+    fn cells_of_stage(&self, plan: &Plan, made: &InstrumentedModule) -> Option<(u32, Option<Arc<Lease>>)> {
         match plan.part {
             Part::Whole => Some((plan.cell_words(), None)),
             Part::Linked | Part::Library => {
@@ -411,7 +411,7 @@ impl Gpu {
         at: usize,
         info: &PipelineShaderStageCreateInfo,
         style: &Style,
-    ) -> std::result::Result<Arc<Instrumented>, String> {
+    ) -> std::result::Result<Arc<InstrumentedModule>, String> {
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
         let touches = self.keeps_touches(info.stage);
         self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
@@ -424,14 +424,14 @@ impl Gpu {
         stage: ShaderStageFlags,
         words: &[u32],
         (how, immediate): ((bool, bool), Option<BTreeSet<u32>>),
-    ) -> std::result::Result<Arc<Instrumented>, String> {
+    ) -> std::result::Result<Arc<InstrumentedModule>, String> {
         if stage.0 & self.stages == 0 {
             return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
         }
         let root = match layout.way {
-            Some(Way::Push) => Root::PushConstant { offset: self.tail.unwrap_or(0) },
-            Some(Way::Constant) => Root::Specialization,
-            Some(Way::Set) | None => Root::Descriptor { set: self.set },
+            Some(Way::Push) => RootLocation::PushConstant { offset: self.tail.unwrap_or(0) },
+            Some(Way::Constant) => RootLocation::Specialization,
+            Some(Way::Set) | None => RootLocation::Descriptor { set: self.set },
         };
         let made = self.instrumented(words, root, how, immediate)?;
         if made.reads_addresses && !self.has_addresses {
@@ -453,14 +453,14 @@ impl Gpu {
     fn instrumented(
         &self,
         words: &[u32],
-        root: Root,
+        root: RootLocation,
         (branches, touches): (bool, bool),
         immediate: Option<BTreeSet<u32>>,
-    ) -> std::result::Result<Arc<Instrumented>, String> {
+    ) -> std::result::Result<Arc<InstrumentedModule>, String> {
         let place = match root {
-            Root::PushConstant { offset } => (0, offset),
-            Root::Descriptor { set } => (1, set),
-            Root::Specialization => (2, 0),
+            RootLocation::PushConstant { offset } => (0, offset),
+            RootLocation::Descriptor { set } => (1, set),
+            RootLocation::Specialization => (2, 0),
         };
         // SAFETY: a word is four bytes without padding, so that the slice has so many bytes, all of them initialized.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
@@ -473,7 +473,7 @@ impl Gpu {
         let guard = if branches { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
         let zeros = self.wants_zeros;
-        let mut options = Options { guard, checks, prints, touches, zeros, ..Options::new(root) };
+        let mut options = InstrumentOptions { guard, checks, prints, touches, zero_faulty_loads: zeros, ..InstrumentOptions::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
         let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
@@ -481,8 +481,8 @@ impl Gpu {
             Some(made) => made,
             None => {
                 let mut made = instrument(&module, &options).map_err(complain)?;
-                if key.immediate.is_none() && (1..=FEW_SITES).contains(&made.numbers) {
-                    options.immediate = (0..made.numbers).collect();
+                if key.immediate.is_none() && (1..=FEW_SITES).contains(&made.numbered_sites) {
+                    options.immediate = (0..made.numbered_sites).collect();
                     made = instrument(&module, &options).map_err(complain)?;
                 }
                 if let Some((cache, kept)) = cache.zip(kept) {
@@ -662,14 +662,14 @@ impl Special {
 
 /// The specialization constants of ours: which shader it is, where its cells begin, and where its tables are.
 pub(super) fn constants_of(
-    made: &Instrumented,
+    made: &InstrumentedModule,
     (shader, cell_base): (u32, u32),
     fixed: Option<&Fixed>,
 ) -> Vec<(u32, u32)> {
-    let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
+    let mut constants = vec![(made.spec_ids[0], shader), (made.spec_ids[1], cell_base)];
     if let Some(fixed) = fixed {
         let address = fixed.root.device_address;
-        constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
+        constants.extend(made.root_spec_ids.into_iter().zip([address as u32, (address >> 32) as u32]));
     }
     constants
 }

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use lavascope_instrument::{Print, decode_prints};
+use lavascope_instrument::{PrintfRecord, decode_prints};
 use lavascope_settings::Severity;
-use lavascope_spirv::{At, Id, Module};
+use lavascope_spirv::{InstructionIndex, Id, Module};
 use serde_json::{Value, json};
 
 use super::drawn::Draw;
@@ -45,15 +45,15 @@ impl State {
         found
     }
 
-    fn printed(&self, draw: &Draw, commands: (u64, u32), stage: &CheckedStage, print: &Print) -> Option<Printed> {
+    fn printed(&self, draw: &Draw, commands: (u64, u32), stage: &CheckedStage, print: &PrintfRecord) -> Option<Printed> {
         let module = Module::parse(&stage.original).ok()?;
-        let text = print.text(&module.made(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
-        let source = module.source(At(print.instruction));
+        let text = print.text(&module.definition(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
+        let source = module.source(InstructionIndex(print.instruction));
         let line = source.as_ref().map(|it| match &*it.file {
             "" => format!("line {}", it.line),
             file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), it.line),
         });
-        let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.stage));
+        let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.invocation));
         let place = format!("{}. {where_in_shader} {invocation}", self.draw_text(draw, commands));
         let details = json!({
             "text": text,

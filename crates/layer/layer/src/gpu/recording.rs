@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_instrument::{ROOT_TOUCHES, Table};
+use lavascope_instrument::{ROOT_TOUCHES, ShaderTable};
 
 use super::Gpu;
 use super::arena::Region;
@@ -251,8 +251,8 @@ impl Gpu {
         let words = ROOT_SPACE + form.record_words + form.touch_words;
         let all = commands.arena.allocate_lines(self, words)?;
         let mut root = form.root;
-        lead_to(&mut root, Table::Descriptors as u32 * 2, table.device_address);
-        lead_to(&mut root, Table::Output as u32 * 2, all.from(ROOT_SPACE).device_address);
+        lead_to(&mut root, ShaderTable::Descriptors as u32 * 2, table.device_address);
+        lead_to(&mut root, ShaderTable::Output as u32 * 2, all.from(ROOT_SPACE).device_address);
         if form.touch_words > 0 {
             let area = all.from(ROOT_SPACE + form.record_words);
             lead_to(&mut root, ROOT_TOUCHES, area.device_address);

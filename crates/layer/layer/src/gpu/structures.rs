@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Property, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
-use lavascope_instrument::instances::{self, GROUP, Look, PUSH_BYTES, Wrong};
+use lavascope_instrument::instances::{self, WORKGROUP_SIZE, InstanceCheck, PUSH_BYTES, InvalidInstance};
 
 use super::arena::{Region, is_fine};
 use super::commands::Commands;
@@ -311,7 +311,7 @@ impl Gpu {
         if inputs.is_empty() || !self.config.looks_at_instances || self.has_failed() {
             return;
         }
-        let (words, known_count) = instances::table(self.state().structures.references());
+        let (words, known_count) = instances::reference_table(self.state().structures.references());
         let Some(slot) = self.slot(handle.0) else { return };
         let Some(mut commands) = slot.hold() else { return };
         let looked = self.record_looks((handle, command), &mut commands, inputs, (&words, known_count));
@@ -328,13 +328,13 @@ impl Gpu {
         inputs: &[Input],
         (words, known_count): (&[u32], u32),
     ) -> Option<()> {
-        let looking = (*self.looking.get_or_init(|| self.make_looking(&instances::words(), PUSH_BYTES, &[])))?;
+        let looking = (*self.looking.get_or_init(|| self.make_looking(&instances::shader_words(), PUSH_BYTES, &[])))?;
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let known = commands.allocate(self, words.len() as u32)?;
         known.write(words);
         // Before anything is recorded: what begins must come to its end.
-        let all = inputs.iter().map(|_| commands.allocate(self, instances::found_words(ROOM)));
+        let all = inputs.iter().map(|_| commands.allocate(self, instances::result_words(ROOM)));
         let all: Vec<Region> = all.collect::<Option<_>>()?;
         self.barrier(handle, Barrier::BEFORE)?;
         let stages = ShaderStageFlags::COMPUTE;
@@ -343,23 +343,23 @@ impl Gpu {
         // (VUID-vkCmdBuildAccelerationStructuresKHR-renderpass).
         unsafe { bind(handle, PipelineBindPoint::COMPUTE, looking.pipeline) };
         for (input, found) in inputs.iter().zip(all) {
-            let look = Look {
+            let look = InstanceCheck {
                 instances: input.address,
                 has_addresses: input.has_addresses,
                 count: input.count,
-                known: known.device_address,
-                known_count,
-                found: found.device_address,
-                room: ROOM,
+                valid_references: known.device_address,
+                valid_count: known_count,
+                results: found.device_address,
+                max_results: ROOM,
                 range: input.range,
             };
-            let constants = look.push();
+            let constants = look.push_constants();
             // SAFETY: the command buffer is in the state that is said above. The layout is that of the pipeline, with
             // `PUSH_BYTES` of push constants for this stage, and `constants` has as many. The dispatch reads what the
             // build reads next, and writes into regions of the command buffer.
             unsafe {
                 push(handle, looking.layout, stages, 0, PUSH_BYTES, Ptr::to_slice(&constants).cast());
-                dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
+                dispatch(handle, input.count.div_ceil(WORKGROUP_SIZE), 1, 1);
             }
             let labels = commands.labels.open().to_vec();
             let place = format!("pInfos[{}].pGeometries[{}], ", input.place.0, input.place.1);
@@ -499,13 +499,13 @@ impl State {
         if build.found.word(0) == 0 {
             return Vec::new();
         }
-        let (count, told) = instances::read(&build.found.read());
+        let (count, told) = instances::read_results(&build.found.read());
         build.found.write(&vec![0; build.found.words as usize]);
         let left_out = count as usize - told.len().min(count as usize);
         told.iter().map(|it| self.wrong_instance(build, (handle, number), it, left_out)).collect()
     }
 
-    fn wrong_instance(&self, build: &Build, (handle, number): (u64, u32), wrong: &Wrong, left_out: usize) -> Finding {
+    fn wrong_instance(&self, build: &Build, (handle, number): (u64, u32), wrong: &InvalidInstance, left_out: usize) -> Finding {
         let (command, (ty, kind)) = (build.command, build.extension.object());
         let commands = self.name(ObjectType::COMMAND_BUFFER, handle);
         let target = self.target_name(build);

@@ -4,7 +4,7 @@
 //! too. Instances refer to structures by a value that there is once a structure has its memory.
 
 use lavascope_abi::*;
-use lavascope_instrument::instances::{self, BOUND_PUSH_BYTES, BoundLook, GROUP};
+use lavascope_instrument::instances::{self, BOUND_PUSH_BYTES, BoundInstanceCheck, WORKGROUP_SIZE};
 
 use super::arena::Region;
 use super::commands::Commands;
@@ -187,7 +187,7 @@ impl Gpu {
             return;
         }
         let state = self.state();
-        let known = instances::table(state.structures_nv.references().filter(|it| *it != 0));
+        let known = instances::reference_table(state.structures_nv.references().filter(|it| *it != 0));
         let is_bindable = state.bindable.contains(&input.buffer.0);
         drop(state);
         if !is_bindable {
@@ -209,17 +209,17 @@ impl Gpu {
         input: &Input,
         (words, known_count): (Vec<u32>, u32),
     ) -> Option<()> {
-        let make = || self.make_looking(&instances::bound_words(), BOUND_PUSH_BYTES, &[self.set_layout]);
+        let make = || self.make_looking(&instances::bound_shader_words(), BOUND_PUSH_BYTES, &[self.set_layout]);
         let looking = (*self.looking_nv.get_or_init(make))?;
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let bind_sets = self.next.cmd_bind_descriptor_sets?;
         let known = self.or_fail(commands.allocate_words(self, &words))?;
-        let found = vec![0; instances::found_words(ROOM) as usize];
+        let found = vec![0; instances::result_words(ROOM) as usize];
         let found = self.or_fail(commands.allocate_words(self, &found))?;
         let set = self.or_fail(commands.write_set(self, [input.region(), known, found, found]))?;
-        let look = BoundLook { first_word: input.first_word, count: input.count, known_count, room: ROOM };
-        let (point, constants) = (PipelineBindPoint::COMPUTE, look.push());
+        let look = BoundInstanceCheck { first_word: input.first_word, count: input.count, valid_count: known_count, max_results: ROOM };
+        let (point, constants) = (PipelineBindPoint::COMPUTE, look.push_constants());
         self.barrier(handle, Barrier::BEFORE)?;
         // SAFETY: the command buffer is in the recording state, outside of rendering: the application's build, which this
         // runs in, wants that of it (VUID-vkCmdBuildAccelerationStructureNV-renderpass). Pipeline and layout are ours and
@@ -231,7 +231,7 @@ impl Gpu {
             bind_sets(handle, point, looking.layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL);
             let stages = ShaderStageFlags::COMPUTE;
             push(handle, looking.layout, stages, 0, BOUND_PUSH_BYTES, Ptr::to_slice(&constants).cast());
-            dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
+            dispatch(handle, input.count.div_ceil(WORKGROUP_SIZE), 1, 1);
         }
         self.barrier(handle, Barrier::BEHIND)?;
         self.bind_compute_again(handle, commands);

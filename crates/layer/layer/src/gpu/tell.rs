@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Property, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
-use lavascope_instrument::{CELL_WORDS, Check, Counted, Record, RecordError, Site, Stage};
+use lavascope_instrument::{CELL_WORDS, Check, IndexUnit, FaultRecord, RecordedFault, CheckSite, ShaderInvocation};
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
@@ -43,7 +43,7 @@ pub(super) struct Fault {
     spot: Spot,
     count: u32,
     /// None where the details are not known.
-    error: Option<RecordError>,
+    error: Option<RecordedFault>,
     /// The pipeline's name.
     pipeline: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    fn of(variant: &Variant, stage: &CheckedStage, site: &Site) -> Spot {
+    fn of(variant: &Variant, stage: &CheckedStage, site: &CheckSite) -> Spot {
         // A shader object is the same whatever it is drawn with.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
         Spot { pipeline, stage, instruction: site.at.0, check: site.check }
@@ -105,11 +105,11 @@ impl State {
         draw: &Draw,
         commands: (u64, u32),
         queue_labels: &[String],
-        record: &Record,
+        record: &FaultRecord,
     ) -> Option<Finding> {
         let stage = draw.variant.stages.iter().find(|it| it.shader == record.shader)?;
         let site = stage.made.site_of(record)?;
-        let number = site.verdict.number()?;
+        let number = site.decision.number()?;
         let spot = Spot::of(&draw.variant, stage, site);
         if !self.is_new(&draw.variant, spot) {
             return None;
@@ -117,12 +117,12 @@ impl State {
         let cell = Cell::of(&draw.variant, stage, number);
         let kind = Kind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
-        let mut it = self.diagnostic(&draw.variant, stage, site, code(draw.command, kind, &record.error));
-        let (invocation, handle) = (stage_text(&record.stage), commands.0);
+        let mut it = self.diagnostic(&draw.variant, stage, site, code(draw.command, kind, &record.fault));
+        let (invocation, handle) = (stage_text(&record.invocation), commands.0);
         let buffer_name = self.name(ObjectType::COMMAND_BUFFER, handle);
         it.message = format!(
             "{} Command buffer {}. {} {invocation}",
-            words_of(kind, binding, site, &record.error, |address| self.address_text(address, site.bytes)),
+            words_of(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
             named(buffer_name.as_deref(), handle),
             it.message
         );
@@ -131,14 +131,14 @@ impl State {
         let access = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         it.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
-        it.properties.extend(facts_of(&record.error));
+        it.properties.extend(facts_of(&record.fault));
         if draw.variant.fixed.is_empty() {
             it.properties.push(fact("draw", draw.number));
         }
         it.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
-        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.error)))
+        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.fault)))
     }
 
     /// Whether a fault was not told before; from now on it was.
@@ -180,7 +180,7 @@ impl State {
         let mut found = Vec::new();
         for variant in variants {
             for (at, stage) in variant.stages.iter().enumerate() {
-                let counted = stage.made.sites.iter().filter_map(|it| it.verdict.number());
+                let counted = stage.made.sites.iter().filter_map(|it| it.decision.number());
                 let counted = counted.filter(|it| Cell::of(variant, stage, *it).count() > 0).map(|it| (at, it));
                 found.extend(counted.collect::<Vec<_>>().into_iter().filter_map(|it| self.find_seen(variant, it)));
             }
@@ -215,7 +215,7 @@ impl State {
     }
 
     /// What is known without a record.
-    fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
+    fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &CheckSite, code: String) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
         let mut it = Diagnostic::new(code, Severity::Error, message);
         let name = self.pipeline_name(variant, stage);
@@ -313,7 +313,7 @@ pub(super) fn counts_of<T: Borrow<Variant>>(variants: &[T]) -> HashMap<Spot, u32
         // Shader objects are in many.
         for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
             for site in &stage.made.sites {
-                let Some(number) = site.verdict.number() else { continue };
+                let Some(number) = site.decision.number() else { continue };
                 let count = Cell::of(variant, stage, number).count();
                 if count > 0 {
                     *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
@@ -331,14 +331,14 @@ const NULL_PAGE: u64 = 1 << 16;
 fn counted(
     mut it: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, spot, pipeline): (&Site, Spot, Option<String>),
+    (site, spot, pipeline): (&CheckSite, Spot, Option<String>),
     cell: Cell,
-    error: Option<RecordError>,
+    error: Option<RecordedFault>,
 ) -> Finding {
     let (seen, (least, most)) = (cell.count(), cell.indices());
     let count = seen.max(1);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let has_index = site.check != Check::Address || matches!(site.counted, Counted::Elements { .. });
+    let has_index = site.check != Check::Address || matches!(site.index_unit, IndexUnit::Elements { .. });
     let text = match seen {
         0 => "It happened at least once.".to_owned(),
         _ if !has_index => format!("It happened {times}."),
@@ -354,15 +354,15 @@ fn fact(key: &'static str, value: impl ToString) -> Property {
 }
 
 /// The words of a record, by name.
-fn facts_of(error: &RecordError) -> Vec<Property> {
+fn facts_of(error: &RecordedFault) -> Vec<Property> {
     match *error {
-        RecordError::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
-        RecordError::Uninitialized { index } => vec![fact("index", index)],
-        RecordError::AddressOutOfBounds { address } => vec![fact("address", format!("{address:#x}"))],
-        RecordError::BufferOutOfBounds { descriptor, index, range } => {
+        RecordedFault::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
+        RecordedFault::Uninitialized { index } => vec![fact("index", index)],
+        RecordedFault::AddressOutOfBounds { address } => vec![fact("address", format!("{address:#x}"))],
+        RecordedFault::BufferOutOfBounds { descriptor, index, range } => {
             vec![fact("descriptor", descriptor), fact("index", index), fact("bound_bytes", range)]
         }
-        RecordError::TexelOutOfBounds { texel, length } => vec![fact("index", texel), fact("length", length)],
+        RecordedFault::TexelOutOfBounds { texel, length } => vec![fact("index", texel), fact("length", length)],
     }
 }
 
@@ -393,55 +393,55 @@ fn source_text(source: &SourceLine) -> String {
 fn words_of(
     kind: Kind,
     binding: Option<(u32, u32)>,
-    site: &Site,
-    error: &RecordError,
+    site: &CheckSite,
+    error: &RecordedFault,
     address_text: impl FnOnce(u64) -> String,
 ) -> String {
     let word = kind.word();
     let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
     match *error {
-        RecordError::IndexOutOfBounds { index, length } => {
+        RecordedFault::IndexOutOfBounds { index, length } => {
             format!("Index of {index} used to index descriptor array of length {length}{place}.")
         }
-        RecordError::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
-        RecordError::AddressOutOfBounds { address } => address_text(address),
-        RecordError::BufferOutOfBounds { descriptor, index, range } => {
-            let first = site.counted.first_byte(index);
+        RecordedFault::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
+        RecordedFault::AddressOutOfBounds { address } => address_text(address),
+        RecordedFault::BufferOutOfBounds { descriptor, index, range } => {
+            let first = site.index_unit.first_byte(index);
             let last = first.saturating_add(site.bytes.saturating_sub(1));
             format!(
                 "{word} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
                  to descriptor {descriptor}{place}."
             )
         }
-        RecordError::TexelOutOfBounds { texel, length } => {
+        RecordedFault::TexelOutOfBounds { texel, length } => {
             format!("{word} access out of bounds: texel {texel} of {length}{place}.")
         }
     }
 }
 
 /// Which invocation it was.
-pub(super) fn stage_text(stage: &Stage) -> String {
+pub(super) fn stage_text(stage: &ShaderInvocation) -> String {
     let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     match *stage {
-        Stage::Vertex { vertex, instance } => {
+        ShaderInvocation::Vertex { vertex, instance } => {
             format!("Stage = Vertex. Vertex index = {vertex}, instance index = {instance}.")
         }
-        Stage::TessellationControl { invocation, primitive } => {
+        ShaderInvocation::TessellationControl { invocation, primitive } => {
             format!("Stage = Tessellation Control. Invocation ID = {invocation}, primitive ID = {primitive}.")
         }
-        Stage::TessellationEvaluation { primitive, coordinates: [u, v] } => {
+        ShaderInvocation::TessellationEvaluation { primitive, coordinates: [u, v] } => {
             format!("Stage = Tessellation Evaluation. Primitive ID = {primitive}, TessCoord (u, v) = ({u}, {v}).")
         }
-        Stage::Geometry { primitive, invocation } => {
+        ShaderInvocation::Geometry { primitive, invocation } => {
             format!("Stage = Geometry. Primitive ID = {primitive}, invocation ID = {invocation}.")
         }
-        Stage::Fragment { coordinates: [x, y] } => format!("Stage = Fragment. Fragment coord (x,y) = ({x}, {y})."),
-        Stage::Compute { invocation } => {
+        ShaderInvocation::Fragment { coordinates: [x, y] } => format!("Stage = Fragment. Fragment coord (x,y) = ({x}, {y})."),
+        ShaderInvocation::Compute { invocation } => {
             format!("Stage = Compute. Global invocation ID (x, y, z) = {}.", three(invocation))
         }
-        Stage::Task { invocation } => format!("Stage = Task. Global invocation ID (x, y, z) = {}.", three(invocation)),
-        Stage::Mesh { invocation } => format!("Stage = Mesh. Global invocation ID (x, y, z) = {}.", three(invocation)),
-        Stage::Ray { model, launch } => {
+        ShaderInvocation::Task { invocation } => format!("Stage = Task. Global invocation ID (x, y, z) = {}.", three(invocation)),
+        ShaderInvocation::Mesh { invocation } => format!("Stage = Mesh. Global invocation ID (x, y, z) = {}.", three(invocation)),
+        ShaderInvocation::Ray { model, launch } => {
             format!("Stage = {}. Launch ID (x, y, z) = {}.", ray_stage(model), three(launch))
         }
     }

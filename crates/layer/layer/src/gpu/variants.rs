@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_instrument::{CELL_WORDS, Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Requirement, Table};
+use lavascope_instrument::{CELL_WORDS, InstrumentedModule, ROOT_OUTPUT_WORDS, ROOT_WORDS, BindingRequirement, ShaderTable};
 
 use super::addresses::lead_to;
 use super::arena::{Region, is_fine};
@@ -69,7 +69,7 @@ pub(super) struct Variant {
     pub(super) quiet: Option<Quiet>,
     /// Tables for all draws, where shaders have their address.
     pub(super) fixed: Vec<Arc<Fixed>>,
-    pub(super) requirements: Vec<Requirement>,
+    pub(super) requirements: Vec<BindingRequirement>,
     pub(super) reads_addresses: bool,
     pub(super) branches: bool,
     /// Whether no shader but these touches anything.
@@ -95,7 +95,7 @@ pub(super) struct CheckedStage {
     pub(super) name: Name,
     /// The application's shader object and its number, if it is one.
     pub(super) object: Option<(ShaderEXT, u32)>,
-    pub(super) made: Arc<Instrumented>,
+    pub(super) made: Arc<InstrumentedModule>,
     /// The words of the application's shader.
     pub(super) original: Arc<Vec<u32>>,
     /// Where its cells begin.
@@ -142,12 +142,12 @@ pub(super) fn root_words(tables: [Region; TABLES]) -> [u32; ROOT_SPACE as usize]
         words[at * 2] = table.device_address as u32;
         words[at * 2 + 1] = (table.device_address >> 32) as u32;
     }
-    words[ROOT_OUTPUT_WORDS as usize] = tables[Table::Output as usize].words - 1;
+    words[ROOT_OUTPUT_WORDS as usize] = tables[ShaderTable::Output as usize].words - 1;
     words
 }
 
 /// Where the lower half of the address of the table of addresses is.
-pub(super) const ROOT_ADDRESSES: u32 = Table::Addresses as u32 * 2;
+pub(super) const ROOT_ADDRESSES: u32 = ShaderTable::Addresses as u32 * 2;
 
 impl Fixed {
     pub(super) fn new(gpu: &Gpu) -> Option<Fixed> {
@@ -219,7 +219,7 @@ impl Variant {
 
     /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
     pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
-        let is_enough = |it: &Requirement| bound_to(table, it).is_some_and(|bound| bound >= it.least);
+        let is_enough = |it: &BindingRequirement| bound_to(table, it).is_some_and(|bound| bound >= it.min_size);
         self.requirements.iter().all(|it| is_enough(it) && !self.layout.is_late(it.set, it.binding))
     }
 
@@ -231,8 +231,8 @@ impl Variant {
     pub(super) fn seen(&self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         for (at, stage) in self.stages.iter().enumerate() {
-            let first = stage.cell_base + stage.made.numbers * CELL_WORDS;
-            for word in 0..stage.made.numbers.div_ceil(32) {
+            let first = stage.cell_base + stage.made.numbered_sites * CELL_WORDS;
+            for word in 0..stage.made.numbered_sites.div_ceil(32) {
                 let mut bits = self.cells.word(first + word);
                 while bits != 0 {
                     all.push((at, word * 32 + bits.trailing_zeros()));
@@ -245,7 +245,7 @@ impl Variant {
 }
 
 /// What is bound to the element that a requirement is about.
-fn bound_to(table: &[u32], it: &Requirement) -> Option<u32> {
+fn bound_to(table: &[u32], it: &BindingRequirement) -> Option<u32> {
     let word = |at: u32| table.get(at as usize).copied();
     // What lies behind the sets is not where one of them begins.
     word(0).filter(|sets| it.set < *sets)?;
@@ -546,18 +546,18 @@ pub(super) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_instrument::tables::{Binding, Set, descriptors};
+    use lavascope_instrument::tables::{BindingState, SetState, build_descriptor_table};
 
     use super::*;
 
     #[test]
     fn what_is_required_is_looked_up_in_the_table() {
-        let binding = |elements: &[u32]| Binding { elements: elements.to_vec() };
-        let table = descriptors(&[
-            Set { bindings: vec![binding(&[64])] },
-            Set { bindings: vec![binding(&[]), binding(&[0, 256, 16])] },
+        let binding = |elements: &[u32]| BindingState { elements: elements.to_vec() };
+        let table = build_descriptor_table(&[
+            SetState { bindings: vec![binding(&[64])] },
+            SetState { bindings: vec![binding(&[]), binding(&[0, 256, 16])] },
         ]);
-        let bound = |set, binding, element| bound_to(&table, &Requirement { set, binding, element, least: 1 });
+        let bound = |set, binding, element| bound_to(&table, &BindingRequirement { set, binding, element, min_size: 1 });
         assert_eq!(bound(0, 0, Some(0)), Some(64));
         assert_eq!(bound(1, 1, Some(2)), Some(16));
         assert_eq!(bound(1, 1, None), Some(256), "the safe element has the most");

@@ -3,7 +3,7 @@
 use lavascope_abi::desc::{Direction, Field, Layout, Len, Level, Pointer, Target, Ty};
 use lavascope_abi::*;
 
-use super::world::{World, out, vk};
+use super::world::{TestDevice, out, vk};
 use crate::instance::entry_point;
 use crate::properties::Limit;
 use crate::settings::{API_VERSION, Execute};
@@ -46,7 +46,7 @@ fn created(layout: &'static Layout) -> Option<(&'static Field, &'static Pointer)
 
 #[test]
 fn every_creation_succeeds_with_a_handle() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut count = 0;
     for command in Command::ALL {
         let desc = command.desc();
@@ -97,7 +97,7 @@ fn every_command_has_an_entry_point() {
 
 #[test]
 fn features_are_all_on_and_limits_are_there() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut mesh = PhysicalDeviceMeshShaderFeaturesEXT::zeroed();
     let mut ray = PhysicalDeviceRayTracingPipelineFeaturesKHR::zeroed();
     ray.p_next = out(&mut mesh).cast();
@@ -131,7 +131,7 @@ fn number(words: &[u64], at: u32) -> u32 {
 
 #[test]
 fn every_feature_of_every_structure_is_on() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut count = 0;
     for layout in STRUCTURES.iter().filter(|it| it.name.contains("Features") && it.s_type().is_some()) {
         let is_ours = layout.name.starts_with("VkPhysicalDevice") && layout.name != "VkPhysicalDeviceFeatures2";
@@ -152,7 +152,7 @@ fn every_feature_of_every_structure_is_on() {
 
 #[test]
 fn no_limit_is_left_at_zero() {
-    let world = World::new();
+    let world = TestDevice::new();
     let zero = ["splitBarrierReservedSharedMemory", "cooperativeMatrixWorkgroupScopeReservedSharedMemory"];
     let none = ["numMetrics", "computeCapabilityMinor"];
     let mut count = 0;

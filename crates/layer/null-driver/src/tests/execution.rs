@@ -2,17 +2,17 @@
 
 use lavascope_abi::*;
 
-use super::world::{MappedBuffer, World, out, vk};
+use super::world::{MappedBuffer, TestDevice, out, vk};
 
 const PRIMARY: CommandBufferLevel = CommandBufferLevel::PRIMARY;
 
-fn copy(world: &World, commands: CommandBuffer, from: &MappedBuffer, to: &MappedBuffer, region: BufferCopy) {
+fn copy(world: &TestDevice, commands: CommandBuffer, from: &MappedBuffer, to: &MappedBuffer, region: BufferCopy) {
     vk!(FnCmdCopyBuffer(world.instance; commands, from.buffer, to.buffer, 1, Ptr::to(&region)));
 }
 
 #[test]
 fn buffers_are_copied_filled_and_updated() {
-    let world = World::executing();
+    let world = TestDevice::executing();
     let (a, b) = (world.buffer(64), world.buffer(64));
     let commands = world.command_buffer(PRIMARY);
     vk!(FnCmdFillBuffer(world.instance; commands, a.buffer, 0, WHOLE_SIZE, 0x0102_0304));
@@ -27,7 +27,7 @@ fn buffers_are_copied_filled_and_updated() {
 
 #[test]
 fn by_default_nothing_is_executed() {
-    let world = World::new();
+    let world = TestDevice::new();
     let a = world.buffer(64);
     let commands = world.command_buffer(PRIMARY);
     vk!(FnCmdFillBuffer(world.instance; commands, a.buffer, 0, WHOLE_SIZE, 7));
@@ -37,7 +37,7 @@ fn by_default_nothing_is_executed() {
 
 #[test]
 fn secondary_command_buffers_are_executed() {
-    let world = World::executing();
+    let world = TestDevice::executing();
     let (a, b) = (world.buffer(16), world.buffer(16));
     let secondary = world.command_buffer(CommandBufferLevel::SECONDARY);
     copy(&world, secondary, &a, &b, BufferCopy { src_offset: 0, dst_offset: 0, size: 16 });
@@ -51,7 +51,7 @@ fn secondary_command_buffers_are_executed() {
     assert_eq!(b.read(), b"other sixteen...");
 }
 
-pub(crate) fn image(world: &World, width: u32, height: u32) -> (Image, DeviceMemory) {
+pub(crate) fn image(world: &TestDevice, width: u32, height: u32) -> (Image, DeviceMemory) {
     let mut info = ImageCreateInfo::zeroed();
     info.image_type = ImageType::_2D;
     info.format = Format::R8G8B8A8_UNORM;
@@ -79,7 +79,7 @@ pub(crate) fn whole(width: u32, height: u32) -> BufferImageCopy {
 
 #[test]
 fn images_are_copied_and_cleared() {
-    let world = World::executing();
+    let world = TestDevice::executing();
     let (from, to) = (world.buffer(4 * 4 * 4), world.buffer(4 * 4 * 4));
     let ((a, _), (b, _)) = (image(&world, 4, 4), image(&world, 4, 4));
     let texels: Vec<u8> = (0..64).collect();

@@ -2,12 +2,12 @@
 
 use lavascope_abi::*;
 
-use super::world::{NOTHING, World, out, vk};
-use crate::settings::Settings;
+use super::world::{NO_SEMAPHORE, TestDevice, out, vk};
+use crate::settings::DriverSettings;
 
 #[test]
 fn acceleration_structures_have_sizes_and_addresses() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut build = AccelerationStructureBuildGeometryInfoKHR::zeroed();
     build.geometry_count = 2;
     let counts = [1000u32, 24];
@@ -37,7 +37,7 @@ fn acceleration_structures_have_sizes_and_addresses() {
 
 #[test]
 fn shader_groups_have_handles_of_their_own() {
-    let world = World::new();
+    let world = TestDevice::new();
     let handles = || {
         let mut bytes = [0u8; 96];
         let to = out(&mut bytes).cast();
@@ -53,7 +53,7 @@ fn shader_groups_have_handles_of_their_own() {
 #[test]
 fn what_is_the_drivers_own_is_another_with_another_salt() {
     let own = |salt: u64| {
-        let world = World::with(Settings { salt, ..Settings::new() });
+        let world = TestDevice::with(DriverSettings { salt, ..DriverSettings::new() });
         let (mut handle, mut descriptor) = ([0u8; 32], [0u8; 32]);
         let to = out(&mut handle).cast();
         vk!(FnGetRayTracingShaderGroupHandlesKHR(world.instance; world.device, Pipeline(5), 0, 1, 32, to));
@@ -69,7 +69,7 @@ fn what_is_the_drivers_own_is_another_with_another_salt() {
 
 #[test]
 fn what_could_be_deferred_is_done() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut operation = DeferredOperationKHR(0);
     let (device, to) = (world.device, out(&mut operation));
     vk!(FnCreateDeferredOperationKHR(world.instance; device, Ptr::NULL, to));
@@ -89,7 +89,7 @@ fn what_could_be_deferred_is_done() {
 
 #[test]
 fn pipeline_feedback_is_written() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut whole = PipelineCreationFeedback { flags: PipelineCreationFeedbackFlags(77), duration: 77 };
     let mut stages = [PipelineCreationFeedback { flags: PipelineCreationFeedbackFlags(77), duration: 77 }; 2];
     let mut feedback = PipelineCreationFeedbackCreateInfo::zeroed();
@@ -107,7 +107,7 @@ fn pipeline_feedback_is_written() {
 
 #[test]
 fn video_has_capabilities_formats_and_memory() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut profile = VideoProfileInfoKHR::zeroed();
     profile.video_codec_operation = VideoCodecOperationFlagsKHR::DECODE_H265_KHR;
     let mut h265 = VideoDecodeH265CapabilitiesKHR::zeroed();
@@ -129,7 +129,7 @@ fn video_has_capabilities_formats_and_memory() {
 
 #[test]
 fn semaphores_are_shared_through_descriptors() {
-    let world = World::new();
+    let world = TestDevice::new();
     let (from, to) = (world.semaphore(Some(3)), world.semaphore(Some(0)));
     let mut info = SemaphoreGetFdInfoKHR::zeroed();
     info.semaphore = from;
@@ -143,13 +143,13 @@ fn semaphores_are_shared_through_descriptors() {
     import.fd = fd;
     assert_eq!(vk!(FnImportSemaphoreFdKHR(world.instance; world.device, Ptr::to(&import))), Result::SUCCESS);
     assert_eq!(world.counter(to), 3);
-    world.submit(world.queues[0], NOTHING, &[], (from, 8), Fence(0));
+    world.submit(world.queues[0], NO_SEMAPHORE, &[], (from, 8), Fence(0));
     assert_eq!(world.counter(to), 8);
 }
 
 #[test]
 fn memory_is_shared_through_descriptors() {
-    let world = World::new();
+    let world = TestDevice::new();
     let file = ExternalMemoryHandleTypeFlags::OPAQUE_FD;
     let allocate = |chain: Ptr<Opaque>| {
         let mut info = MemoryAllocateInfo::zeroed();
@@ -186,7 +186,7 @@ fn memory_is_shared_through_descriptors() {
 
 #[test]
 fn images_are_copied_by_the_host() {
-    let world = World::new();
+    let world = TestDevice::new();
     let (image, _) = super::execution::image(&world, 4, 2);
     let (texels, mut back): (Vec<u8>, Vec<u8>) = ((0..32).collect(), vec![0; 32]);
     let whole = super::execution::whole(4, 2);

@@ -2,12 +2,12 @@
 
 use lavascope_abi::*;
 
-use super::world::{World, out, vk};
-use crate::settings::Settings;
+use super::world::{TestDevice, out, vk};
+use crate::settings::DriverSettings;
 
 #[test]
 fn memory_maps_and_buffers_have_addresses() {
-    let world = World::new();
+    let world = TestDevice::new();
     let buffer = world.buffer(1 << 20);
     buffer.write(b"kept");
     assert_eq!(&buffer.read()[..4], b"kept");
@@ -40,7 +40,7 @@ fn memory_maps_and_buffers_have_addresses() {
 
 #[test]
 fn heaps_have_an_end() {
-    let world = World::with(Settings { heap_bytes: 1 << 20, ..Settings::new() });
+    let world = TestDevice::with(DriverSettings { heap_bytes: 1 << 20, ..DriverSettings::new() });
     let allocate = |size: u64| {
         let mut info = MemoryAllocateInfo::zeroed();
         info.allocation_size = size;
@@ -58,7 +58,7 @@ fn heaps_have_an_end() {
 
 #[test]
 fn memory_of_the_application_is_used_as_it_is() {
-    let world = World::new();
+    let world = TestDevice::new();
     let own = vec![5u8; 8192];
     let mut import = ImportMemoryHostPointerInfoEXT::zeroed();
     import.handle_type = ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
@@ -75,7 +75,7 @@ fn memory_of_the_application_is_used_as_it_is() {
 
 #[test]
 fn descriptor_pools_can_be_exhausted() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut binding = DescriptorSetLayoutBinding::zeroed();
     binding.descriptor_type = DescriptorType::STORAGE_BUFFER;
     binding.descriptor_count = 3;
@@ -115,7 +115,7 @@ fn descriptor_pools_can_be_exhausted() {
 
 #[test]
 fn swapchain_images_come_in_turn() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut info = SwapchainCreateInfoKHR::zeroed();
     info.min_image_count = 2;
     info.image_format = Format::B8G8R8A8_UNORM;
@@ -158,7 +158,7 @@ fn swapchain_images_come_in_turn() {
 
 #[test]
 fn private_data_is_kept_per_object() {
-    let world = World::new();
+    let world = TestDevice::new();
     let (info, mut slot) = (PrivateDataSlotCreateInfo::zeroed(), PrivateDataSlot(0));
     vk!(FnCreatePrivateDataSlot(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut slot)));
     let ty = ObjectType::DEVICE;
@@ -179,12 +179,12 @@ fn a_profile_takes_extensions_features_and_limits_away() {
         "features": { "VkPhysicalDeviceFeatures": { "geometryShader": true } },
         "properties": { "VkPhysicalDeviceLimits": { "maxImageDimension2D": 4096 } } } } }"#;
     assert!(std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join("p.json"), text)).is_ok());
-    let mut settings = Settings::new();
+    let mut settings = DriverSettings::new();
     match crate::profile::Profile::read(&folder.join("p.json")) {
         Ok(profile) => settings.apply(profile),
         Err(error) => panic!("{error}"),
     }
-    let world = World::with(settings);
+    let world = TestDevice::with(settings);
     let (mut count, mut features) = (0u32, PhysicalDeviceFeatures::zeroed());
     let (none, to) = (Ptr::NULL, out(&mut count));
     vk!(FnEnumerateDeviceExtensionProperties(world.instance; world.physical, none, to, Ptr::NULL));

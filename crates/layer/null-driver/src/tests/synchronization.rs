@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::*;
 
-use super::world::{NOTHING, World, out, vk};
+use super::world::{NO_SEMAPHORE, TestDevice, out, vk};
 
 const PRIMARY: CommandBufferLevel = CommandBufferLevel::PRIMARY;
 
 #[test]
 fn a_submission_signals_its_fence() {
-    let world = World::new();
+    let world = TestDevice::new();
     let fence = world.fence();
     assert_eq!(world.fence_status(fence), Result::NOT_READY);
-    world.submit(world.queues[0], NOTHING, &[], NOTHING, fence);
+    world.submit(world.queues[0], NO_SEMAPHORE, &[], NO_SEMAPHORE, fence);
     assert_eq!(world.fence_status(fence), Result::SUCCESS);
     vk!(FnResetFences(world.instance; world.device, 1, Ptr::to(&fence)));
     assert_eq!(world.fence_status(fence), Result::NOT_READY);
@@ -21,7 +21,7 @@ fn a_submission_signals_its_fence() {
 
 #[test]
 fn waiting_for_a_fence_times_out() {
-    let world = World::new();
+    let world = TestDevice::new();
     let fence = world.fence();
     let begin = Instant::now();
     let wait = |timeout| vk!(FnWaitForFences(world.instance; world.device, 1, Ptr::to(&fence), Bool32::TRUE, timeout));
@@ -32,7 +32,7 @@ fn waiting_for_a_fence_times_out() {
 
 #[test]
 fn waits_before_signals_in_any_order_of_queues() {
-    let world = World::new();
+    let world = TestDevice::new();
     let timeline = world.semaphore(Some(0));
     let done: Vec<Fence> = (0..4).map(|_| world.fence()).collect();
     // Submitted from the last to the first: each waits for the one before it, on a queue of its own.
@@ -52,22 +52,22 @@ fn waits_before_signals_in_any_order_of_queues() {
 
 #[test]
 fn a_queue_keeps_its_order() {
-    let world = World::new();
+    let world = TestDevice::new();
     let (timeline, binary) = (world.semaphore(Some(0)), world.semaphore(None));
     let (first, second, third) = (world.fence(), world.fence(), world.fence());
     world.submit(world.queues[0], (timeline, 7), &[], (binary, 0), first);
-    world.submit(world.queues[0], NOTHING, &[], NOTHING, second);
-    world.submit(world.queues[1], (binary, 0), &[], NOTHING, third);
+    world.submit(world.queues[0], NO_SEMAPHORE, &[], NO_SEMAPHORE, second);
+    world.submit(world.queues[1], (binary, 0), &[], NO_SEMAPHORE, third);
     let all = || [first, second, third].map(|it| world.fence_status(it) == Result::SUCCESS);
     assert_eq!(all(), [false; 3]);
-    world.submit(world.queues[2], NOTHING, &[], (timeline, 9), Fence(0));
+    world.submit(world.queues[2], NO_SEMAPHORE, &[], (timeline, 9), Fence(0));
     assert_eq!(all(), [true; 3]);
     assert_eq!(vk!(FnDeviceWaitIdle(world.instance; world.device)), Result::SUCCESS);
 }
 
 #[test]
 fn another_thread_wakes_those_who_wait() {
-    let world = World::new();
+    let world = TestDevice::new();
     let timeline = world.semaphore(Some(0));
     let (instance, device) = (world.instance, world.device);
     let wait = move |value: u64, timeout: u64| {
@@ -82,7 +82,7 @@ fn another_thread_wakes_those_who_wait() {
         let queues = &world.queues;
         scope.spawn(|| {
             for value in 1..=40 {
-                world.submit(queues[value as usize % 7], NOTHING, &[], (timeline, value), Fence(0));
+                world.submit(queues[value as usize % 7], NO_SEMAPHORE, &[], (timeline, value), Fence(0));
             }
         });
         for it in waiters {
@@ -95,7 +95,7 @@ fn another_thread_wakes_those_who_wait() {
 
 #[test]
 fn events_hold_a_queue_until_they_are_set() {
-    let world = World::new();
+    let world = TestDevice::new();
     let (info, mut event) = (EventCreateInfo::zeroed(), Event(0));
     vk!(FnCreateEvent(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut event)));
     let buffer = world.command_buffer(PRIMARY);
@@ -103,7 +103,7 @@ fn events_hold_a_queue_until_they_are_set() {
     vk!(FnCmdWaitEvents(world.instance; buffer, 1, Ptr::to(&event), stages, stages, 0, Ptr::NULL, 0, Ptr::NULL, 0, Ptr::NULL));
     vk!(FnCmdResetEvent(world.instance; buffer, event, stages));
     let fence = world.fence();
-    world.submit(world.queues[0], NOTHING, &[buffer], NOTHING, fence);
+    world.submit(world.queues[0], NO_SEMAPHORE, &[buffer], NO_SEMAPHORE, fence);
     assert_eq!(world.fence_status(fence), Result::NOT_READY);
     vk!(FnSetEvent(world.instance; world.device, event));
     assert_eq!(world.fence_status(fence), Result::SUCCESS);
@@ -112,7 +112,7 @@ fn events_hold_a_queue_until_they_are_set() {
 
 #[test]
 fn queries_are_available_after_a_submission() {
-    let world = World::new();
+    let world = TestDevice::new();
     let mut info = QueryPoolCreateInfo::zeroed();
     info.query_type = QueryType::TIMESTAMP;
     info.query_count = 3;
@@ -144,7 +144,7 @@ fn queries_are_available_after_a_submission() {
 /// Four threads hand a token around through one timeline, each on a queue of its own, all submitting ahead.
 #[test]
 fn threads_submit_ahead_of_each_other() {
-    let world = World::new();
+    let world = TestDevice::new();
     let timeline = world.semaphore(Some(0));
     let (threads, turns) = (4u64, 500u64);
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use lavascope_abi::*;
 
-use crate::settings::{Execute, Settings, for_tests};
+use crate::settings::{Execute, DriverSettings, for_tests};
 use crate::{vk_icdGetInstanceProcAddr, vk_icdNegotiateLoaderICDInterfaceVersion};
 
 /// Where a command writes to.
@@ -29,7 +29,7 @@ macro_rules! vk {
         let function = crate::tests::world::instance_function($instance, &name);
         // SAFETY: `FnX` is the type of the command `vkX`, and the name was made of it.
         let function = unsafe { std::mem::transmute::<FnPtr, $ty>(function) };
-        // SAFETY: tests pass handles of their `World`, which destroys them at its end, and pointers to their own values
+        // SAFETY: tests pass handles of their `TestDevice`, which destroys them at its end, and pointers to their own values
         // that live until the call returns, with as many elements as they say.
         unsafe { function($($argument),*) }
     }};
@@ -37,7 +37,7 @@ macro_rules! vk {
 pub(crate) use vk;
 
 /// What most tests need. Everything is destroyed at the end.
-pub(crate) struct World {
+pub(crate) struct TestDevice {
     pub(crate) instance: Instance,
     pub(crate) physical: PhysicalDevice,
     pub(crate) device: Device,
@@ -46,16 +46,16 @@ pub(crate) struct World {
     pub(crate) pool: CommandPool,
 }
 
-impl World {
-    pub(crate) fn new() -> World {
-        World::with(Settings::new())
+impl TestDevice {
+    pub(crate) fn new() -> TestDevice {
+        TestDevice::with(DriverSettings::new())
     }
 
-    pub(crate) fn executing() -> World {
-        World::with(Settings { execute: Execute::Transfer, ..Settings::new() })
+    pub(crate) fn executing() -> TestDevice {
+        TestDevice::with(DriverSettings { execute: Execute::Transfer, ..DriverSettings::new() })
     }
 
-    pub(crate) fn with(settings: Settings) -> World {
+    pub(crate) fn with(settings: DriverSettings) -> TestDevice {
         for_tests::set(Some(settings));
         let mut version = 5;
         // SAFETY: `version` is a number of this stack frame.
@@ -78,7 +78,7 @@ impl World {
             .collect();
         let (info, mut pool) = (CommandPoolCreateInfo::zeroed(), CommandPool(0));
         vk!(FnCreateCommandPool(instance; device, Ptr::to(&info), Ptr::NULL, out(&mut pool)));
-        World { instance, physical, device, queues, pool }
+        TestDevice { instance, physical, device, queues, pool }
     }
 
     pub(crate) fn command_buffer(&self, level: CommandBufferLevel) -> CommandBuffer {
@@ -192,11 +192,11 @@ impl World {
     }
 
     pub(crate) fn run(&self, buffer: CommandBuffer) {
-        self.submit(self.queues[0], NOTHING, &[buffer], NOTHING, Fence(0));
+        self.submit(self.queues[0], NO_SEMAPHORE, &[buffer], NO_SEMAPHORE, Fence(0));
     }
 }
 
-pub(crate) const NOTHING: (Semaphore, u64) = (Semaphore(0), 0);
+pub(crate) const NO_SEMAPHORE: (Semaphore, u64) = (Semaphore(0), 0);
 
 pub(crate) struct MappedBuffer {
     pub(crate) buffer: Buffer,
@@ -238,7 +238,7 @@ fn create_device(instance: Instance, physical: PhysicalDevice) -> Device {
     device
 }
 
-impl Drop for World {
+impl Drop for TestDevice {
     fn drop(&mut self) {
         vk!(FnDestroyCommandPool(self.instance; self.device, self.pool, Ptr::NULL));
         vk!(FnDestroyDevice(self.instance; self.device, Ptr::NULL));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lavascope_instrument::{Check, Guard, Instrumented, Options, Reason, Root, Site, Verdict, instrument};
+use lavascope_instrument::{Check, Guard, InstrumentedModule, InstrumentOptions, UncheckedReason, RootLocation, CheckSite, CheckDecision, instrument};
 use lavascope_spirv::{Module, SourceLine};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     explain: bool,
     /// Where the shader finds its tables: `set:N`, `push:OFFSET` or `constants`
     #[arg(long, value_name = "ROOT", default_value = "set:7", value_parser = root)]
-    root: Root,
+    root: RootLocation,
     /// Branch around every access that may be wrong, and expect nothing of the host
     #[arg(long)]
     branch: bool,
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let module = Module::parse(&words).with_context(|| format!("{name} is no SPIR-V"))?;
     let guard = if arguments.branch { Guard::Branch } else { Guard::Select };
     let immediate = arguments.sites.iter().copied().collect();
-    let options = Options { guard, immediate, prints: arguments.prints, ..Options::new(arguments.root) };
+    let options = InstrumentOptions { guard, immediate, prints: arguments.prints, ..InstrumentOptions::new(arguments.root) };
     let made = instrument(&module, &options).with_context(|| format!("{name} cannot be instrumented"))?;
     if let Some(output) = &arguments.output {
         write(output, &made.words)?;
@@ -67,19 +67,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-fn root(text: &str) -> Result<Root, String> {
+fn root(text: &str) -> Result<RootLocation, String> {
     let number = |it: &str| it.parse().map_err(|_| format!("`{it}` is no number"));
     match text.split_once(':') {
-        Some(("set", set)) => Ok(Root::Descriptor { set: number(set)? }),
+        Some(("set", set)) => Ok(RootLocation::Descriptor { set: number(set)? }),
         Some(("push", offset)) => {
             let offset = number(offset)?;
             if offset % 4 == 0 {
-                Ok(Root::PushConstant { offset })
+                Ok(RootLocation::PushConstant { offset })
             } else {
                 Err(format!("{offset} is no multiple of 4"))
             }
         }
-        None if text == "constants" => Ok(Root::Specialization),
+        None if text == "constants" => Ok(RootLocation::Specialization),
         _ => Err("write `set:N`, `push:OFFSET` or `constants`".to_owned()),
     }
 }
@@ -90,14 +90,14 @@ fn write(path: &Path, words: &[u32]) -> anyhow::Result<()> {
 }
 
 /// How many sites of each kind.
-fn summary(made: &Instrumented) -> String {
-    let count = |is: fn(Verdict) -> bool| made.sites.iter().filter(|it| is(it.verdict)).count();
+fn summary(made: &InstrumentedModule) -> String {
+    let count = |is: fn(CheckDecision) -> bool| made.sites.iter().filter(|it| is(it.decision)).count();
     let parts = [
-        (count(|it| matches!(it, Verdict::Checked { .. })), "checked"),
-        (count(|it| matches!(it, Verdict::Hoisted { .. })), "hoisted"),
-        (count(|it| it == Verdict::Repeated), "repeated"),
-        (count(|it| it == Verdict::Proven), "proven"),
-        (count(|it| matches!(it, Verdict::Unchecked(_))), "unchecked"),
+        (count(|it| matches!(it, CheckDecision::Checked { .. })), "checked"),
+        (count(|it| matches!(it, CheckDecision::Hoisted { .. })), "hoisted"),
+        (count(|it| it == CheckDecision::Repeated), "repeated"),
+        (count(|it| it == CheckDecision::Proven), "proven"),
+        (count(|it| matches!(it, CheckDecision::Unchecked(_))), "unchecked"),
     ];
     let parts: Vec<String> = parts.iter().filter(|it| it.0 > 0).map(|it| format!("{} {}", it.0, it.1)).collect();
     match made.sites.len() {
@@ -107,12 +107,12 @@ fn summary(made: &Instrumented) -> String {
     }
 }
 
-fn explain(module: &Module, made: &Instrumented) -> String {
+fn explain(module: &Module, made: &InstrumentedModule) -> String {
     let mut rows = Vec::new();
     for site in &made.sites {
-        let number = site.verdict.number().map_or(String::new(), |it| it.to_string());
+        let number = site.decision.number().map_or(String::new(), |it| it.to_string());
         let instruction = format!("instruction {}", site.at.0);
-        rows.push(vec![number, instruction, verdict(site.verdict).to_owned(), what(site), line(module, site)]);
+        rows.push(vec![number, instruction, verdict(site.decision).to_owned(), what(site), line(module, site)]);
     }
     let mut told = columns(&rows);
     for it in &made.requirements {
@@ -120,7 +120,7 @@ fn explain(module: &Module, made: &Instrumented) -> String {
             Some(element) => format!("element {element}"),
             None => "its safe element".to_owned(),
         };
-        let least = match it.least {
+        let least = match it.min_size {
             1 => "something".to_owned(),
             bytes => format!("at least {bytes} bytes"),
         };
@@ -129,20 +129,20 @@ fn explain(module: &Module, made: &Instrumented) -> String {
     told
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: CheckDecision) -> &'static str {
     match verdict {
-        Verdict::Proven => "proven",
-        Verdict::Repeated => "repeated",
-        Verdict::Hoisted { .. } => "hoisted",
-        Verdict::Checked { .. } => "checked",
-        Verdict::Unchecked(Reason::Pointer) => "unchecked: the pointer's origin is not known",
-        Verdict::Unchecked(Reason::Size) => "unchecked: the size is not known",
-        Verdict::Unchecked(Reason::Loop) => "unchecked: the head of the loop cannot be split",
-        Verdict::Unchecked(Reason::Instruction) => "unchecked: the instruction is copied as it is",
+        CheckDecision::Proven => "proven",
+        CheckDecision::Repeated => "repeated",
+        CheckDecision::Hoisted { .. } => "hoisted",
+        CheckDecision::Checked { .. } => "checked",
+        CheckDecision::Unchecked(UncheckedReason::Pointer) => "unchecked: the pointer's origin is not known",
+        CheckDecision::Unchecked(UncheckedReason::Size) => "unchecked: the size is not known",
+        CheckDecision::Unchecked(UncheckedReason::Loop) => "unchecked: the head of the loop cannot be split",
+        CheckDecision::Unchecked(UncheckedReason::Instruction) => "unchecked: the instruction is copied as it is",
     }
 }
 
-fn what(site: &Site) -> String {
+fn what(site: &CheckSite) -> String {
     let check = match site.check {
         Check::Descriptor => "descriptor".to_owned(),
         Check::Address => format!("{} bytes at an address", site.bytes),
@@ -156,7 +156,7 @@ fn what(site: &Site) -> String {
     }
 }
 
-fn line(module: &Module, site: &Site) -> String {
+fn line(module: &Module, site: &CheckSite) -> String {
     let Some(source) = module.source(site.at) else { return String::new() };
     let SourceLine { file, line, text, .. } = source;
     let text = text.map(|it| format!(": {}", it.trim())).unwrap_or_default();
@@ -198,19 +198,19 @@ struct RequirementDescription {
     least: u32,
 }
 
-fn describe(module: &Module, made: &Instrumented) -> Description {
-    let requirement = |it: &lavascope_instrument::Requirement| RequirementDescription {
+fn describe(module: &Module, made: &InstrumentedModule) -> Description {
+    let requirement = |it: &lavascope_instrument::BindingRequirement| RequirementDescription {
         set: it.set,
         binding: it.binding,
         element: it.element,
-        least: it.least,
+        least: it.min_size,
     };
     Description {
         words: made.words.len(),
         sites: made.sites.iter().map(|it| describe_site(module, it)).collect(),
         requirements: made.requirements.iter().map(requirement).collect(),
-        shader_constant: made.constants[0],
-        cells_constant: made.constants[1],
+        shader_constant: made.spec_ids[0],
+        cells_constant: made.spec_ids[1],
         cell_words: made.cell_words(),
         scratch_bytes: made.scratch_bytes,
         reads_descriptors: made.reads_descriptors,
@@ -218,12 +218,12 @@ fn describe(module: &Module, made: &Instrumented) -> Description {
     }
 }
 
-fn describe_site(module: &Module, site: &Site) -> SiteDescription {
+fn describe_site(module: &Module, site: &CheckSite) -> SiteDescription {
     let source = module.source(site.at);
     SiteDescription {
-        number: site.verdict.number(),
+        number: site.decision.number(),
         instruction: site.at.0,
-        verdict: verdict(site.verdict),
+        verdict: verdict(site.decision),
         check: match site.check {
             Check::Descriptor => "descriptor",
             Check::Address => "address",

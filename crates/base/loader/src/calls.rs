@@ -11,7 +11,7 @@ use lavascope_platform::library::Library;
 use crate::data::{LoaderError, Version};
 
 /// How often a list may grow between asking for its length and its elements.
-const LIST_TRIES_MAX: u32 = 8;
+const ENUMERATE_TRIES_MAX: u32 = 8;
 
 /// An open loader with its global commands.
 pub(crate) struct Loader {
@@ -50,7 +50,7 @@ impl Loader {
         let address = self.required(abi::Instance(0), c"vkEnumerateInstanceLayerProperties")?;
         // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateInstanceLayerProperties, whose prototype is this type.
         let function: abi::FnEnumerateInstanceLayerProperties = unsafe { std::mem::transmute(address) };
-        list("vkEnumerateInstanceLayerProperties", abi::LayerProperties::zeroed(), |count, first| {
+        enumerate("vkEnumerateInstanceLayerProperties", abi::LayerProperties::zeroed(), |count, first| {
             // SAFETY: VUID-vkEnumerateInstanceLayerProperties-pPropertyCount-parameter and -pProperties-parameter: `list`
             // passes a count of its own, and null or as many elements as that says.
             unsafe { function(count, first) }
@@ -61,7 +61,7 @@ impl Loader {
         let address = self.required(abi::Instance(0), c"vkEnumerateInstanceExtensionProperties")?;
         // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateInstanceExtensionProperties, whose prototype is this type.
         let function: abi::FnEnumerateInstanceExtensionProperties = unsafe { std::mem::transmute(address) };
-        list("vkEnumerateInstanceExtensionProperties", abi::ExtensionProperties::zeroed(), |count, first| {
+        enumerate("vkEnumerateInstanceExtensionProperties", abi::ExtensionProperties::zeroed(), |count, first| {
             // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pLayerName-parameter allows no name.
             // VUID-vkEnumerateInstanceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter: `list` passes
             // a count of its own, and null or as many elements as that says.
@@ -75,16 +75,16 @@ impl Loader {
         version: Version,
         extensions: &[&'static CStr],
         flags: abi::InstanceCreateFlags,
-    ) -> Result<Instance<'_>, LoaderError> {
+    ) -> Result<LoaderInstance<'_>, LoaderError> {
         let address = self.required(abi::Instance(0), c"vkCreateInstance")?;
         // SAFETY: vkGetInstanceProcAddr gave `address` for vkCreateInstance, whose prototype is this type.
         let function: abi::FnCreateInstance = unsafe { std::mem::transmute(address) };
         let application = abi::ApplicationInfo {
-            p_application_name: text(c"lavascope"),
+            p_application_name: c_str_ptr(c"lavascope"),
             api_version: version.packed(),
             ..abi::ApplicationInfo::zeroed()
         };
-        let names: Vec<Ptr<u8>> = extensions.iter().map(|it| text(it)).collect();
+        let names: Vec<Ptr<u8>> = extensions.iter().map(|it| c_str_ptr(it)).collect();
         let info = abi::InstanceCreateInfo {
             flags,
             p_application_info: Ptr::to(&application),
@@ -97,14 +97,14 @@ impl Loader {
         // live until the call returns.
         match unsafe { function(Ptr::to(&info), Ptr::NULL, out(&mut handle)) } {
             abi::Result::ERROR_INCOMPATIBLE_DRIVER => Err(LoaderError::NoDriver),
-            result => check("vkCreateInstance", result).map(|()| Instance { loader: self, handle }),
+            result => check("vkCreateInstance", result).map(|()| LoaderInstance { loader: self, handle }),
         }
     }
 
     fn address(&self, instance: abi::Instance, command: &CStr) -> Option<*const ()> {
         // SAFETY: VUID-vkGetInstanceProcAddr-instance-parameter: it is null, or that of an `Instance`, which borrows the
         // loader. VUID-vkGetInstanceProcAddr-pName-parameter: a `CStr` ends with a zero.
-        let FnPtr(address) = unsafe { (self.get_instance_proc_addr)(instance, text(command)) };
+        let FnPtr(address) = unsafe { (self.get_instance_proc_addr)(instance, c_str_ptr(command)) };
         (address != 0).then(|| std::ptr::with_exposed_provenance(address as usize))
     }
 
@@ -114,27 +114,27 @@ impl Loader {
 }
 
 /// A live instance; dropping it destroys it.
-pub(crate) struct Instance<'a> {
+pub(crate) struct LoaderInstance<'a> {
     loader: &'a Loader,
     handle: abi::Instance,
 }
 
-impl Instance<'_> {
-    pub(crate) fn physical_devices(&self) -> Result<Vec<PhysicalDevice<'_>>, LoaderError> {
+impl LoaderInstance<'_> {
+    pub(crate) fn physical_devices(&self) -> Result<Vec<LoaderPhysicalDevice<'_>>, LoaderError> {
         let address = self.loader.required(self.handle, c"vkEnumeratePhysicalDevices")?;
         // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumeratePhysicalDevices, whose prototype is this type.
         let function: abi::FnEnumeratePhysicalDevices = unsafe { std::mem::transmute(address) };
-        let handles = list("vkEnumeratePhysicalDevices", abi::PhysicalDevice(0), |count, first| {
+        let handles = enumerate("vkEnumeratePhysicalDevices", abi::PhysicalDevice(0), |count, first| {
             // SAFETY: VUID-vkEnumeratePhysicalDevices-instance-parameter: `self` destroys it when it is dropped, not before.
             // VUID-vkEnumeratePhysicalDevices-pPhysicalDeviceCount-parameter and -pPhysicalDevices-parameter: `list` passes
             // a count of its own, and null or as many elements as that says.
             unsafe { function(self.handle, count, first) }
         })?;
-        Ok(handles.into_iter().map(|handle| PhysicalDevice { instance: self, handle }).collect())
+        Ok(handles.into_iter().map(|handle| LoaderPhysicalDevice { instance: self, handle }).collect())
     }
 }
 
-impl Drop for Instance<'_> {
+impl Drop for LoaderInstance<'_> {
     fn drop(&mut self) {
         // Without the command the instance cannot be destroyed, and there is nobody to tell.
         if let Some(address) = self.loader.address(self.handle, c"vkDestroyInstance") {
@@ -147,12 +147,12 @@ impl Drop for Instance<'_> {
 }
 
 /// A physical device of a live instance.
-pub(crate) struct PhysicalDevice<'a> {
-    instance: &'a Instance<'a>,
+pub(crate) struct LoaderPhysicalDevice<'a> {
+    instance: &'a LoaderInstance<'a>,
     handle: abi::PhysicalDevice,
 }
 
-impl PhysicalDevice<'_> {
+impl LoaderPhysicalDevice<'_> {
     pub(crate) fn properties(&self) -> Result<abi::PhysicalDeviceProperties, LoaderError> {
         let address = self.instance.loader.required(self.instance.handle, c"vkGetPhysicalDeviceProperties")?;
         // SAFETY: vkGetInstanceProcAddr gave `address` for vkGetPhysicalDeviceProperties, whose prototype is this type.
@@ -168,7 +168,7 @@ impl PhysicalDevice<'_> {
         let address = self.instance.loader.required(self.instance.handle, c"vkEnumerateDeviceExtensionProperties")?;
         // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateDeviceExtensionProperties, whose prototype is this type.
         let function: abi::FnEnumerateDeviceExtensionProperties = unsafe { std::mem::transmute(address) };
-        list("vkEnumerateDeviceExtensionProperties", abi::ExtensionProperties::zeroed(), |count, first| {
+        enumerate("vkEnumerateDeviceExtensionProperties", abi::ExtensionProperties::zeroed(), |count, first| {
             // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-physicalDevice-parameter: `self` borrows its instance.
             // VUID-vkEnumerateDeviceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter: `list` passes a
             // count of its own, and null or as many elements as that says.
@@ -196,13 +196,13 @@ impl PhysicalDevice<'_> {
 /// Vulkan's way to give a list: ask how many, then ask for as many.
 ///
 /// `call` is given a count and null, or a count and room for as many elements.
-fn list<T: Copy>(
+fn enumerate<T: Copy>(
     command: &'static str,
     zero: T,
     call: impl Fn(Ptr<u32>, Ptr<T>) -> abi::Result,
 ) -> Result<Vec<T>, LoaderError> {
     let mut result = abi::Result::INCOMPLETE;
-    for _ in 0..LIST_TRIES_MAX {
+    for _ in 0..ENUMERATE_TRIES_MAX {
         let mut count = 0;
         check(command, call(out(&mut count), Ptr::NULL))?;
         let mut elements = vec![zero; count as usize];
@@ -237,7 +237,7 @@ fn out<T>(target: &mut T) -> Ptr<T> {
     Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
 }
 
-fn text(text: &CStr) -> Ptr<u8> {
+fn c_str_ptr(text: &CStr) -> Ptr<u8> {
     Ptr::new(text.as_ptr().expose_provenance() as u64)
 }
 
@@ -256,13 +256,13 @@ mod tests {
     #[test]
     fn a_list_that_grows_for_ever_is_an_error() {
         let calls = Cell::new(0);
-        let result = list("vkEnumeratePhysicalDevices", 0u32, |_, _| {
+        let result = enumerate("vkEnumeratePhysicalDevices", 0u32, |_, _| {
             calls.set(calls.get() + 1);
             abi::Result::INCOMPLETE
         });
         let error = result.expect_err("the list never ends");
         assert_eq!(error.to_string(), "vkEnumeratePhysicalDevices failed with VK_INCOMPLETE");
-        assert_eq!(calls.get(), 2 * LIST_TRIES_MAX);
+        assert_eq!(calls.get(), 2 * ENUMERATE_TRIES_MAX);
     }
 
     #[test]

@@ -117,26 +117,26 @@ pub enum LoaderError {
 
 /// What [`crate::query`] is about to do, so that one who watches can say where it died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum QueryStep {
     OpenLoader,
     ListLayers,
     ListExtensions,
     CreateInstance,
     ListDevices,
-    AskDevice { index: usize },
+    QueryDevice { index: usize },
     DestroyInstance,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for QueryStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::OpenLoader => f.write_str("opening the loader"),
-            Step::ListLayers => f.write_str("listing layers"),
-            Step::ListExtensions => f.write_str("listing instance extensions"),
-            Step::CreateInstance => f.write_str("creating an instance"),
-            Step::ListDevices => f.write_str("listing physical devices"),
-            Step::AskDevice { index } => write!(f, "asking for the properties of physical device {index}"),
-            Step::DestroyInstance => f.write_str("destroying the instance"),
+            QueryStep::OpenLoader => f.write_str("opening the loader"),
+            QueryStep::ListLayers => f.write_str("listing layers"),
+            QueryStep::ListExtensions => f.write_str("listing instance extensions"),
+            QueryStep::CreateInstance => f.write_str("creating an instance"),
+            QueryStep::ListDevices => f.write_str("listing physical devices"),
+            QueryStep::QueryDevice { index } => write!(f, "asking for the properties of physical device {index}"),
+            QueryStep::DestroyInstance => f.write_str("destroying the instance"),
         }
     }
 }

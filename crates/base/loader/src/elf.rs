@@ -32,7 +32,7 @@ pub(crate) fn native() -> Option<String> {
         "loongarch64" => MACHINE_LOONGARCH,
         _ => return None,
     };
-    IS_ELF.then(|| words(machine, CLASS_64))
+    IS_ELF.then(|| architecture_name(machine, CLASS_64))
 }
 
 fn parse(header: &[u8]) -> Option<String> {
@@ -43,11 +43,11 @@ fn parse(header: &[u8]) -> Option<String> {
     let machine = [header[18], header[19]];
     let is_big_endian = header[5] == 2;
     let machine = if is_big_endian { u16::from_be_bytes(machine) } else { u16::from_le_bytes(machine) };
-    let words = words(machine, header[4]);
+    let words = architecture_name(machine, header[4]);
     Some(if is_big_endian { format!("{words} big-endian") } else { words })
 }
 
-fn words(machine: u16, class: u8) -> String {
+fn architecture_name(machine: u16, class: u8) -> String {
     let name = match machine {
         MACHINE_X86 => "x86",
         MACHINE_ARM => "arm",

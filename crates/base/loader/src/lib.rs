@@ -11,5 +11,5 @@ mod elf;
 pub mod manifests;
 mod query;
 
-pub use data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, Step, Version};
+pub use data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
 pub use query::{LIBRARY, query};

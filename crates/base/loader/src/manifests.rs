@@ -1,7 +1,7 @@
 //! The manifest files that tell the loader where drivers and layers are, and what is wrong with them.
 //!
 //! Follows the search order that the loader documents for Linux (LoaderDriverInterface.md, LoaderLayerInterface.md).
-//! Nothing is loaded. Whatever a file holds, the answer is a [`Manifest`], with a [`Problem`] where it is broken.
+//! Nothing is loaded. Whatever a file holds, the answer is a [`Manifest`], with a [`ManifestProblem`] where it is broken.
 //!
 //! Absent on purpose: the Windows registry and the bundle folders of macOS; there only the variables are followed.
 
@@ -22,18 +22,18 @@ const MANIFEST_SIZE_BYTES_MAX: u64 = 1 << 20;
 pub struct Manifest {
     /// The manifest file.
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: ManifestKind,
     /// A layer's name; for a driver, which has none, the name of the file.
     pub name: String,
     pub api_version: Option<String>,
     /// As written: a bare name is looked up by the system, other paths start from the manifest.
     pub library_path: Option<String>,
-    pub problem: Option<Problem>,
+    pub problem: Option<ManifestProblem>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ManifestKind {
     Driver,
     ExplicitLayer,
     ImplicitLayer,
@@ -42,7 +42,7 @@ pub enum Kind {
 /// What is wrong with a manifest or with the library it names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "problem", rename_all = "kebab-case")]
-pub enum Problem {
+pub enum ManifestProblem {
     #[error("{}: cannot be read: {reason}", path.display())]
     Unreadable { path: PathBuf, reason: String },
     #[error("{}:{line}:{column}: {reason}", path.display())]
@@ -57,40 +57,40 @@ pub enum Problem {
     WrongArchitecture { path: PathBuf, library: PathBuf, found: String, wanted: String },
 }
 
-/// Where variables come from: [`system`], or a table in tests.
+/// Where variables come from: [`process_variables`], or a table in tests.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The variables of this process.
-pub fn system(name: &str) -> Option<OsString> {
+pub fn process_variables(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
 /// Every driver that the loader would consider.
 pub fn drivers(variables: Variables<'_>) -> Vec<Manifest> {
-    let forced = listed(variables, "VK_DRIVER_FILES").or_else(|| listed(variables, "VK_ICD_FILENAMES"));
+    let forced = paths_in_variable(variables, "VK_DRIVER_FILES").or_else(|| paths_in_variable(variables, "VK_ICD_FILENAMES"));
     let paths = forced.unwrap_or_else(|| {
-        let mut paths = listed(variables, "VK_ADD_DRIVER_FILES").unwrap_or_default();
+        let mut paths = paths_in_variable(variables, "VK_ADD_DRIVER_FILES").unwrap_or_default();
         paths.extend(standard_folders(variables, "vulkan/icd.d"));
         paths
     });
-    read_all(&paths, Kind::Driver)
+    read_all(&paths, ManifestKind::Driver)
 }
 
 /// Every layer that the loader would consider, explicit ones first.
 pub fn layers(variables: Variables<'_>) -> Vec<Manifest> {
-    let explicit = listed(variables, "VK_LAYER_PATH").unwrap_or_else(|| {
-        let mut paths = listed(variables, "VK_ADD_LAYER_PATH").unwrap_or_default();
+    let explicit = paths_in_variable(variables, "VK_LAYER_PATH").unwrap_or_else(|| {
+        let mut paths = paths_in_variable(variables, "VK_ADD_LAYER_PATH").unwrap_or_default();
         paths.extend(standard_folders(variables, "vulkan/explicit_layer.d"));
         paths
     });
     let implicit = standard_folders(variables, "vulkan/implicit_layer.d");
-    let mut manifests = read_all(&explicit, Kind::ExplicitLayer);
-    manifests.extend(read_all(&implicit, Kind::ImplicitLayer));
+    let mut manifests = read_all(&explicit, ManifestKind::ExplicitLayer);
+    manifests.extend(read_all(&implicit, ManifestKind::ImplicitLayer));
     manifests
 }
 
 /// The paths in a variable; none where it is unset or empty.
-fn listed(variables: Variables<'_>, name: &str) -> Option<Vec<PathBuf>> {
+fn paths_in_variable(variables: Variables<'_>, name: &str) -> Option<Vec<PathBuf>> {
     let value = variables(name).filter(|it| !it.is_empty())?;
     Some(std::env::split_paths(&value).filter(|it| !it.as_os_str().is_empty()).collect())
 }
@@ -99,10 +99,10 @@ fn listed(variables: Variables<'_>, name: &str) -> Option<Vec<PathBuf>> {
 fn standard_folders(variables: Variables<'_>, suffix: &str) -> Vec<PathBuf> {
     let home = variables("HOME").filter(|it| !it.is_empty()).map(PathBuf::from);
     let in_home = |name: &str, folder: &str| {
-        listed(variables, name).unwrap_or_else(|| home.iter().map(|it| it.join(folder)).collect())
+        paths_in_variable(variables, name).unwrap_or_else(|| home.iter().map(|it| it.join(folder)).collect())
     };
     let or_default = |name: &str, defaults: &[&str]| {
-        listed(variables, name).unwrap_or_else(|| defaults.iter().map(PathBuf::from).collect())
+        paths_in_variable(variables, name).unwrap_or_else(|| defaults.iter().map(PathBuf::from).collect())
     };
     let mut folders = in_home("XDG_CONFIG_HOME", ".config");
     folders.extend(or_default("XDG_CONFIG_DIRS", &["/etc/xdg"]));
@@ -113,7 +113,7 @@ fn standard_folders(variables: Variables<'_>, suffix: &str) -> Vec<PathBuf> {
 }
 
 /// The manifests at `paths`: files themselves, and the `.json` files of folders by name.
-fn read_all(paths: &[PathBuf], kind: Kind) -> Vec<Manifest> {
+fn read_all(paths: &[PathBuf], kind: ManifestKind) -> Vec<Manifest> {
     let mut seen = Vec::new();
     let mut manifests = Vec::new();
     for path in paths.iter().flat_map(|it| files_of(it)) {
@@ -142,23 +142,23 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
 }
 
 /// What the file offers: one driver, or one or more layers.
-fn read(path: &Path, kind: Kind) -> Vec<Manifest> {
+fn read(path: &Path, kind: ManifestKind) -> Vec<Manifest> {
     let document = match parse(path) {
         Ok(document) => document,
-        Err(problem) => return vec![broken(path, kind, problem)],
+        Err(problem) => return vec![invalid_manifest(path, kind, problem)],
     };
-    let key = if kind == Kind::Driver { "ICD" } else { "layer" };
+    let key = if kind == ManifestKind::Driver { "ICD" } else { "layer" };
     match (document.get(key), document.get("layers")) {
-        (Some(object), _) => vec![entry(path, kind, key, object)],
-        (None, Some(Value::Array(layers))) if kind != Kind::Driver => {
-            layers.iter().enumerate().map(|(at, it)| entry(path, kind, &format!("layers[{at}]"), it)).collect()
+        (Some(object), _) => vec![read_entry(path, kind, key, object)],
+        (None, Some(Value::Array(layers))) if kind != ManifestKind::Driver => {
+            layers.iter().enumerate().map(|(at, it)| read_entry(path, kind, &format!("layers[{at}]"), it)).collect()
         }
-        _ => vec![broken(path, kind, missing_field(path, key))],
+        _ => vec![invalid_manifest(path, kind, missing_field(path, key))],
     }
 }
 
-fn parse(path: &Path) -> Result<Value, Problem> {
-    let unreadable = |reason: String| Problem::Unreadable { path: path.to_owned(), reason };
+fn parse(path: &Path) -> Result<Value, ManifestProblem> {
+    let unreadable = |reason: String| ManifestProblem::Unreadable { path: path.to_owned(), reason };
     let metadata = fs::metadata(path).map_err(|it| unreadable(it.to_string()))?;
     // Reading a pipe would wait for somebody to write.
     if !metadata.is_file() {
@@ -171,21 +171,21 @@ fn parse(path: &Path) -> Result<Value, Problem> {
     serde_json::from_slice(&bytes).map_err(|it| bad_json(path, &it))
 }
 
-fn bad_json(path: &Path, error: &serde_json::Error) -> Problem {
+fn bad_json(path: &Path, error: &serde_json::Error) -> ManifestProblem {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
     // The place is in the fields; the text would say it twice.
     let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text).to_owned();
-    Problem::BadJson { path: path.to_owned(), line, column, reason }
+    ManifestProblem::BadJson { path: path.to_owned(), line, column, reason }
 }
 
-fn entry(path: &Path, kind: Kind, key: &str, object: &Value) -> Manifest {
+fn read_entry(path: &Path, kind: ManifestKind, key: &str, object: &Value) -> Manifest {
     let text = |field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
     let library_path = text("library_path");
-    let name = if kind == Kind::Driver { None } else { text("name") };
+    let name = if kind == ManifestKind::Driver { None } else { text("name") };
     // A layer made of other layers has no library of its own.
     let needs_library = object.get("component_layers").is_none();
-    let problem = if kind != Kind::Driver && name.is_none() {
+    let problem = if kind != ManifestKind::Driver && name.is_none() {
         Some(missing_field(path, &format!("{key}.name")))
     } else {
         match &library_path {
@@ -204,7 +204,7 @@ fn entry(path: &Path, kind: Kind, key: &str, object: &Value) -> Manifest {
     }
 }
 
-fn library_problem(manifest: &Path, library_path: &str) -> Option<Problem> {
+fn library_problem(manifest: &Path, library_path: &str) -> Option<ManifestProblem> {
     let is_bare_name = !library_path.contains(std::path::is_separator);
     if is_bare_name {
         return None;
@@ -212,27 +212,27 @@ fn library_problem(manifest: &Path, library_path: &str) -> Option<Problem> {
     let library = manifest.parent().unwrap_or(Path::new("")).join(library_path);
     let path = manifest.to_owned();
     if !library.exists() {
-        return Some(Problem::MissingLibrary { path, library });
+        return Some(ManifestProblem::MissingLibrary { path, library });
     }
     if !library.is_file() {
-        return Some(Problem::BadLibrary { path, library, reason: "it is not a plain file".to_owned() });
+        return Some(ManifestProblem::BadLibrary { path, library, reason: "it is not a plain file".to_owned() });
     }
     let wanted = elf::native()?;
     match elf::architecture(&library) {
         Ok(Some(found)) if found == wanted => None,
-        Ok(Some(found)) => Some(Problem::WrongArchitecture { path, library, found, wanted }),
-        Ok(None) => Some(Problem::BadLibrary { path, library, reason: "it is not an ELF file".to_owned() }),
-        Err(error) => Some(Problem::BadLibrary { path, library, reason: error.to_string() }),
+        Ok(Some(found)) => Some(ManifestProblem::WrongArchitecture { path, library, found, wanted }),
+        Ok(None) => Some(ManifestProblem::BadLibrary { path, library, reason: "it is not an ELF file".to_owned() }),
+        Err(error) => Some(ManifestProblem::BadLibrary { path, library, reason: error.to_string() }),
     }
 }
 
-fn broken(path: &Path, kind: Kind, problem: Problem) -> Manifest {
+fn invalid_manifest(path: &Path, kind: ManifestKind, problem: ManifestProblem) -> Manifest {
     let problem = Some(problem);
     Manifest { path: path.to_owned(), kind, name: file_name(path), api_version: None, library_path: None, problem }
 }
 
-fn missing_field(path: &Path, field: &str) -> Problem {
-    Problem::MissingField { path: path.to_owned(), field: field.to_owned() }
+fn missing_field(path: &Path, field: &str) -> ManifestProblem {
+    ManifestProblem::MissingField { path: path.to_owned(), field: field.to_owned() }
 }
 
 fn file_name(path: &Path) -> String {

@@ -3,8 +3,8 @@
 use lavascope_abi as abi;
 use lavascope_platform::library::VULKAN_LOADER;
 
-use crate::calls::{Instance, Loader, PhysicalDevice};
-use crate::data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, Step, Version};
+use crate::calls::{LoaderInstance, Loader, LoaderPhysicalDevice};
+use crate::data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
 
 /// The loader's file name on this system.
 pub const LIBRARY: &str = VULKAN_LOADER;
@@ -15,21 +15,21 @@ const VENDOR_NVIDIA: u32 = 0x10de;
 ///
 /// This runs the code of every driver and implicit layer. Where no device could be asked for, the rest is still
 /// told, and [`LoaderInfo::devices_error`] says why.
-pub fn query(watch: &mut dyn FnMut(Step)) -> Result<LoaderInfo, LoaderError> {
-    watch(Step::OpenLoader);
+pub fn query(watch: &mut dyn FnMut(QueryStep)) -> Result<LoaderInfo, LoaderError> {
+    watch(QueryStep::OpenLoader);
     let loader = Loader::open(LIBRARY)?;
     let version = loader.version()?;
-    watch(Step::ListLayers);
+    watch(QueryStep::ListLayers);
     let layers = loader.layers()?.iter().map(layer_info).collect();
-    watch(Step::ListExtensions);
+    watch(QueryStep::ListExtensions);
     let extensions: Vec<_> = loader.extensions()?.iter().map(extension_info).collect();
     let mut info =
         LoaderInfo { library: LIBRARY.to_owned(), version, layers, extensions, devices: vec![], devices_error: None };
-    watch(Step::CreateInstance);
+    watch(QueryStep::CreateInstance);
     match create_instance(&loader, &info) {
         Ok(instance) => {
             info.devices_error = devices(&instance, &mut info.devices, watch).err();
-            watch(Step::DestroyInstance);
+            watch(QueryStep::DestroyInstance);
             drop(instance);
         }
         Err(error) => info.devices_error = Some(error),
@@ -37,7 +37,7 @@ pub fn query(watch: &mut dyn FnMut(Step)) -> Result<LoaderInfo, LoaderError> {
     Ok(info)
 }
 
-fn create_instance<'a>(loader: &'a Loader, info: &LoaderInfo) -> Result<Instance<'a>, LoaderError> {
+fn create_instance<'a>(loader: &'a Loader, info: &LoaderInfo) -> Result<LoaderInstance<'a>, LoaderError> {
     // Without it the loader hides drivers that are not fully conformant, such as MoltenVK.
     let portability = c"VK_KHR_portability_enumeration";
     if info.extensions.iter().any(|it| it.name.as_bytes() == portability.to_bytes()) {
@@ -48,25 +48,25 @@ fn create_instance<'a>(loader: &'a Loader, info: &LoaderInfo) -> Result<Instance
 }
 
 fn devices(
-    instance: &Instance<'_>,
+    instance: &LoaderInstance<'_>,
     found: &mut Vec<DeviceInfo>,
-    watch: &mut dyn FnMut(Step),
+    watch: &mut dyn FnMut(QueryStep),
 ) -> Result<(), LoaderError> {
-    watch(Step::ListDevices);
+    watch(QueryStep::ListDevices);
     for (index, device) in instance.physical_devices()?.iter().enumerate() {
-        watch(Step::AskDevice { index });
+        watch(QueryStep::QueryDevice { index });
         found.push(device_info(device)?);
     }
     Ok(())
 }
 
-fn device_info(device: &PhysicalDevice<'_>) -> Result<DeviceInfo, LoaderError> {
+fn device_info(device: &LoaderPhysicalDevice<'_>) -> Result<DeviceInfo, LoaderError> {
     let properties = device.properties()?;
     let api_version = Version::from_packed(properties.api_version);
     let driver = if has_driver_properties(device, api_version)? { device.driver_properties() } else { None };
     Ok(DeviceInfo {
         name: text(&properties.device_name),
-        kind: kind(properties.device_type),
+        kind: device_type_name(properties.device_type),
         api_version,
         driver_version: driver_version(properties.vendor_id, properties.driver_version),
         vendor_id: properties.vendor_id,
@@ -76,7 +76,7 @@ fn device_info(device: &PhysicalDevice<'_>) -> Result<DeviceInfo, LoaderError> {
     })
 }
 
-fn has_driver_properties(device: &PhysicalDevice<'_>, version: Version) -> Result<bool, LoaderError> {
+fn has_driver_properties(device: &LoaderPhysicalDevice<'_>, version: Version) -> Result<bool, LoaderError> {
     if version.is_at_least(1, 2) {
         return Ok(true);
     }
@@ -98,7 +98,7 @@ fn extension_info(extension: &abi::ExtensionProperties) -> ExtensionInfo {
     ExtensionInfo { name: text(&extension.extension_name), spec_version: extension.spec_version }
 }
 
-fn kind(ty: abi::PhysicalDeviceType) -> String {
+fn device_type_name(ty: abi::PhysicalDeviceType) -> String {
     match ty {
         abi::PhysicalDeviceType::INTEGRATED_GPU => "integrated GPU".to_owned(),
         abi::PhysicalDeviceType::DISCRETE_GPU => "discrete GPU".to_owned(),

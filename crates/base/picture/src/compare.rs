@@ -14,7 +14,7 @@ pub struct Comparison {
 /// Pictures of other sizes are not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {} x {} pixels, and what it is compared with {} x {}", one.0, one.1, other.0, other.1)]
-pub struct OtherSize {
+pub struct SizeMismatch {
     /// Width and height.
     pub one: (u32, u32),
     pub other: (u32, u32),
@@ -29,10 +29,10 @@ pub fn hash(picture: &Picture) -> String {
     format!("{:016x}", sizes.chain(picture.rgba.iter().copied()).fold(start, step))
 }
 
-pub fn compare(one: &Picture, other: &Picture) -> Result<Comparison, OtherSize> {
+pub fn compare(one: &Picture, other: &Picture) -> Result<Comparison, SizeMismatch> {
     let size = |it: &Picture| (it.width, it.height);
     if size(one) != size(other) {
-        return Err(OtherSize { one: size(one), other: size(other) });
+        return Err(SizeMismatch { one: size(one), other: size(other) });
     }
     let difference = one.rgba.iter().zip(&other.rgba).map(|it| it.0.abs_diff(*it.1)).max().unwrap_or(0);
     Ok(Comparison { difference, similarity: if difference == 0 { 1.0 } else { similarity(one, other) } })
@@ -49,7 +49,7 @@ fn similarity(one: &Picture, other: &Picture) -> f64 {
     for top in (0..one.height).step_by(SQUARE as usize) {
         for left in (0..one.width).step_by(SQUARE as usize) {
             for channel in 0..3 {
-                sum += square(one, other, (left, top), channel);
+                sum += square_similarity(one, other, (left, top), channel);
                 count += 1;
             }
         }
@@ -58,7 +58,7 @@ fn similarity(one: &Picture, other: &Picture) -> f64 {
     if count == 0 { 1.0 } else { (sum / count as f64).max(0.0) }
 }
 
-fn square(one: &Picture, other: &Picture, (left, top): (u32, u32), channel: usize) -> f64 {
+fn square_similarity(one: &Picture, other: &Picture, (left, top): (u32, u32), channel: usize) -> f64 {
     // What keeps dark and plain squares from dividing by nothing.
     const SMALL: [f64; 2] = [(0.01 * 255.0) * (0.01 * 255.0), (0.03 * 255.0) * (0.03 * 255.0)];
     let (mut count, mut sums, mut squares, mut product) = (0.0, [0.0; 2], [0.0; 2], 0.0);

@@ -7,7 +7,7 @@ use lavascope_abi::{
 };
 
 /// All of the first layer of an image, one row behind the other.
-pub fn region(extent: Extent2D) -> BufferImageCopy {
+pub fn copy_region(extent: Extent2D) -> BufferImageCopy {
     BufferImageCopy {
         image_subresource: ImageSubresourceLayers {
             aspect_mask: ImageAspectFlags::COLOR,
@@ -20,7 +20,7 @@ pub fn region(extent: Extent2D) -> BufferImageCopy {
 }
 
 /// Changes the layout of an image, after all accesses that came before and before all that come.
-pub fn transition(image: Image, (from, to): (ImageLayout, ImageLayout)) -> ImageMemoryBarrier {
+pub fn layout_barrier(image: Image, (from, to): (ImageLayout, ImageLayout)) -> ImageMemoryBarrier {
     let all = AccessFlags(AccessFlags::MEMORY_READ.0 | AccessFlags::MEMORY_WRITE.0);
     ImageMemoryBarrier {
         src_access_mask: all,

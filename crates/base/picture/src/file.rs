@@ -14,11 +14,11 @@ pub enum PictureError {
     #[error("{} cannot be read: {cause}", path.display())]
     Read { path: PathBuf, cause: io::Error },
     #[error("{} is not of the kind that lavascope writes: RGBA of 8 bits", path.display())]
-    OtherKind { path: PathBuf },
+    UnsupportedFormat { path: PathBuf },
 }
 
 /// What the picture of a frame is called. Several windows may be presented together; the first is number 0.
-pub fn name(frame: u64, window: usize) -> String {
+pub fn file_name(frame: u64, window: usize) -> String {
     match window {
         0 => format!("frame-{frame:06}.png"),
         window => format!("frame-{frame:06}-window-{window}.png"),
@@ -26,12 +26,12 @@ pub fn name(frame: u64, window: usize) -> String {
 }
 
 /// The frame and the window of a picture by its name; none for what is no picture of a frame.
-pub fn frame_of(file: &str) -> Option<(u64, usize)> {
+pub fn parse_file_name(file: &str) -> Option<(u64, usize)> {
     let text = file.strip_prefix("frame-")?.strip_suffix(".png")?;
     let (frame, window) = text.split_once("-window-").unwrap_or((text, "0"));
     let found = (frame.parse().ok()?, window.parse().ok()?);
     // Whatever else can be read as numbers.
-    Some(found).filter(|it| name(it.0, it.1) == file)
+    Some(found).filter(|it| file_name(it.0, it.1) == file)
 }
 
 /// Writes a picture, all at once: whoever is ended meanwhile leaves no half of one.
@@ -64,7 +64,7 @@ pub fn read(path: &Path) -> Result<Picture, PictureError> {
     let mut rgba = vec![0; size];
     let info = reader.next_frame(&mut rgba).map_err(|it| failed(it.into()))?;
     if (info.color_type, info.bit_depth) != (png::ColorType::Rgba, png::BitDepth::Eight) {
-        return Err(PictureError::OtherKind { path: path.to_owned() });
+        return Err(PictureError::UnsupportedFormat { path: path.to_owned() });
     }
     Ok(Picture { width: info.width, height: info.height, rgba })
 }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again() {
         let folder = std::env::temp_dir().join(format!("lavascope-picture-{}", std::process::id()));
-        let path = folder.join("deep").join(name(7, 0));
+        let path = folder.join("deep").join(file_name(7, 0));
         let picture = Picture { width: 3, height: 2, rgba: (0..24).collect() };
         write(&path, &picture).expect("it can be written");
         assert_eq!(read(&path).expect("it can be read"), picture);
@@ -90,14 +90,14 @@ mod tests {
 
     #[test]
     fn windows_of_one_frame_have_names_of_their_own() {
-        assert_eq!([name(12, 0), name(12, 1)], ["frame-000012.png", "frame-000012-window-1.png"]);
+        assert_eq!([file_name(12, 0), file_name(12, 1)], ["frame-000012.png", "frame-000012-window-1.png"]);
         for it in [(0, 0), (12, 1), (1_234_567, 0)] {
-            assert_eq!(frame_of(&name(it.0, it.1)), Some(it));
+            assert_eq!(parse_file_name(&file_name(it.0, it.1)), Some(it));
         }
         for it in
             ["frame-12.png", "frame-000012.png.part", "frame-000012-window-0.png", "frame-+00012.png", "other.png"]
         {
-            assert_eq!(frame_of(it), None, "{it}");
+            assert_eq!(parse_file_name(it), None, "{it}");
         }
     }
 }

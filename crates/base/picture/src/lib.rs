@@ -1,8 +1,8 @@
 //! Pictures of frames: out of the bytes of images, as PNG files, and compared.
 //!
 //! The layer makes pictures of what a program presents, and a replay of what it performs; both mean the same by a
-//! picture, so that they can be compared. [`Texels`] says how the bytes of an image become pixels, [`region`] and
-//! [`transition`] how the image is copied to where the host can read it.
+//! picture, so that they can be compared. [`TexelFormat`] says how the bytes of an image become pixels, [`copy_region`] and
+//! [`layout_barrier`] how the image is copied to where the host can read it.
 //!
 //! Absent on purpose: calls of Vulkan. The layer and the replay reach the driver in ways of their own.
 
@@ -13,10 +13,10 @@ mod copy;
 mod file;
 mod texels;
 
-pub use compare::{Comparison, OtherSize, compare, hash};
-pub use copy::{region, transition};
-pub use file::{PictureError, frame_of, name, read, write};
-pub use texels::Texels;
+pub use compare::{Comparison, SizeMismatch, compare, hash};
+pub use copy::{copy_region, layout_barrier};
+pub use file::{PictureError, parse_file_name, file_name, read, write};
+pub use texels::TexelFormat;
 
 /// Pixels as one sees them: red, green, blue and alpha, a byte each.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use crate::Picture;
 
 /// The texels of a format that can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Texels {
-    order: Order,
+pub struct TexelFormat {
+    order: ChannelOrder,
     size: usize,
 }
 
 /// How the bytes of a texel become a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ChannelOrder {
     Rgba,
     Bgra,
     /// Ten bits each, red lowest.
@@ -23,19 +23,19 @@ enum Order {
     Half,
 }
 
-impl Texels {
+impl TexelFormat {
     /// None for a format that is not one of those that swapchains have.
-    pub fn of(format: Format) -> Option<Texels> {
+    pub fn of(format: Format) -> Option<TexelFormat> {
         let (order, size) = match format {
-            Format::R8G8B8A8_UNORM | Format::R8G8B8A8_SRGB => (Order::Rgba, 4),
-            Format::A8B8G8R8_UNORM_PACK32 | Format::A8B8G8R8_SRGB_PACK32 => (Order::Rgba, 4),
-            Format::B8G8R8A8_UNORM | Format::B8G8R8A8_SRGB => (Order::Bgra, 4),
-            Format::A2B10G10R10_UNORM_PACK32 => (Order::Rgb10, 4),
-            Format::A2R10G10B10_UNORM_PACK32 => (Order::Bgr10, 4),
-            Format::R16G16B16A16_SFLOAT => (Order::Half, 8),
+            Format::R8G8B8A8_UNORM | Format::R8G8B8A8_SRGB => (ChannelOrder::Rgba, 4),
+            Format::A8B8G8R8_UNORM_PACK32 | Format::A8B8G8R8_SRGB_PACK32 => (ChannelOrder::Rgba, 4),
+            Format::B8G8R8A8_UNORM | Format::B8G8R8A8_SRGB => (ChannelOrder::Bgra, 4),
+            Format::A2B10G10R10_UNORM_PACK32 => (ChannelOrder::Rgb10, 4),
+            Format::A2R10G10B10_UNORM_PACK32 => (ChannelOrder::Bgr10, 4),
+            Format::R16G16B16A16_SFLOAT => (ChannelOrder::Half, 8),
             _ => return None,
         };
-        Some(Texels { order, size })
+        Some(TexelFormat { order, size })
     }
 
     /// How many bytes an image of one layer has, one row behind the other.
@@ -50,16 +50,16 @@ impl Texels {
     }
 }
 
-fn pixel(order: Order, it: &[u8]) -> [u8; 4] {
+fn pixel(order: ChannelOrder, it: &[u8]) -> [u8; 4] {
     let word = || u32::from_le_bytes([it[0], it[1], it[2], it[3]]);
     let ten = |shift: u32| (word() >> (shift + 2)) as u8;
     let half = |at: usize| half_to_byte(u16::from_le_bytes([it[at], it[at + 1]]));
     match order {
-        Order::Rgba => [it[0], it[1], it[2], it[3]],
-        Order::Bgra => [it[2], it[1], it[0], it[3]],
-        Order::Rgb10 => [ten(0), ten(10), ten(20), 255],
-        Order::Bgr10 => [ten(20), ten(10), ten(0), 255],
-        Order::Half => [half(0), half(2), half(4), half(6)],
+        ChannelOrder::Rgba => [it[0], it[1], it[2], it[3]],
+        ChannelOrder::Bgra => [it[2], it[1], it[0], it[3]],
+        ChannelOrder::Rgb10 => [ten(0), ten(10), ten(20), 255],
+        ChannelOrder::Bgr10 => [ten(20), ten(10), ten(0), 255],
+        ChannelOrder::Half => [half(0), half(2), half(4), half(6)],
     }
 }
 
@@ -79,19 +79,19 @@ mod tests {
 
     #[test]
     fn texels_become_pixels() {
-        assert_eq!(pixel(Order::Bgra, &[1, 2, 3, 4]), [3, 2, 1, 4]);
-        assert_eq!(pixel(Order::Half, &[0, 0x3c, 0, 0x38, 0, 0, 0, 0xbc]), [255, 128, 0, 0]);
+        assert_eq!(pixel(ChannelOrder::Bgra, &[1, 2, 3, 4]), [3, 2, 1, 4]);
+        assert_eq!(pixel(ChannelOrder::Half, &[0, 0x3c, 0, 0x38, 0, 0, 0, 0xbc]), [255, 128, 0, 0]);
         let word = (1023u32 | 512 << 10 | 3 << 30).to_le_bytes();
-        assert_eq!(pixel(Order::Rgb10, &word), [255, 128, 0, 255]);
+        assert_eq!(pixel(ChannelOrder::Rgb10, &word), [255, 128, 0, 255]);
     }
 
     #[test]
     fn an_image_becomes_a_picture() {
         let extent = Extent2D { width: 2, height: 1 };
-        let texels = Texels::of(Format::B8G8R8A8_UNORM).expect("it can be shown");
+        let texels = TexelFormat::of(Format::B8G8R8A8_UNORM).expect("it can be shown");
         assert_eq!(texels.bytes(extent), 8);
         let picture = texels.picture(extent, &[1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(picture, Picture { width: 2, height: 1, rgba: vec![3, 2, 1, 4, 7, 6, 5, 8] });
-        assert_eq!(Texels::of(Format::D32_SFLOAT), None);
+        assert_eq!(TexelFormat::of(Format::D32_SFLOAT), None);
     }
 }

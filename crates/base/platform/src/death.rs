@@ -8,6 +8,6 @@ use crate::system;
 ///
 /// The function runs in a handler, so it may do little: no locks, no memory, atomics and [`crate::threads::nap`]. The
 /// library that it is in must stay loaded ([`crate::library::keep`]). An end at once, and by force, is not held up.
-pub fn watch(hold_up: fn()) {
-    system::death::watch(hold_up);
+pub fn on_termination(hold_up: fn()) {
+    system::death::on_termination(hold_up);
 }

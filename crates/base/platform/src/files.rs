@@ -12,18 +12,18 @@ pub const LIST_SEPARATOR: char = system::files::LIST_SEPARATOR;
 
 /// Whether a file could be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum FileLock {
     /// It is ours until it is closed.
     Ours,
     /// Another process, or another open file of this one, has claimed it.
     Others,
     /// The file system knows no claims.
-    Unknown,
+    Unsupported,
 }
 
 /// Claims an open file or folder, without waiting. Claims exclude each other; whoever does not claim may read and write.
-pub fn claim(file: &File) -> Claim {
-    system::files::claim(file)
+pub fn try_lock(file: &File) -> FileLock {
+    system::files::try_lock(file)
 }
 
 /// Fills `to` with the bytes from a place of the file on.
@@ -55,6 +55,6 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 /// part need not begin with a page. It is allocated on disk first, and stays mapped until the process ends.
 ///
 /// The memory begins as the file has it: zeros where the file ended before.
-pub fn map_for_ever(file: &File, first: u64, bytes: usize) -> io::Result<NonNull<u8>> {
-    system::files::map_for_ever(file, first, bytes)
+pub fn map_until_exit(file: &File, first: u64, bytes: usize) -> io::Result<NonNull<u8>> {
+    system::files::map_until_exit(file, first, bytes)
 }

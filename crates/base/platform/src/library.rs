@@ -62,11 +62,11 @@ impl std::error::Error for LibraryError {
 }
 
 /// Keeps the library that this code is in until the process ends.
-pub fn keep() {
+pub fn keep_loaded() {
     /// One time is enough. Relaxed: a second time would do no harm.
     static IS_KEPT: AtomicBool = AtomicBool::new(false);
     if !IS_KEPT.swap(true, Ordering::Relaxed) {
-        system::library::keep();
+        system::library::keep_loaded();
     }
 }
 
@@ -89,7 +89,7 @@ pub fn module_of(address: usize) -> Option<Module> {
 /// # Safety
 ///
 /// The memory must come from `malloc` of the C library, and nobody may use it any more.
-pub unsafe fn free(memory: *mut c_void) {
+pub unsafe fn c_free(memory: *mut c_void) {
     // SAFETY: the same contract.
-    unsafe { system::library::free(memory) };
+    unsafe { system::library::c_free(memory) };
 }

@@ -1,7 +1,7 @@
 //! Pages of memory: how large they are, memory of our own, which pages were written, and what can be given back.
 
 use crate::system;
-pub use crate::system::page_tracker::{OwnMemory, PageTracker};
+pub use crate::system::page_tracker::{AlignedMapping, PageTracker};
 pub use crate::system::write_guard::WriteGuard;
 
 /// Bytes of a page.
@@ -38,11 +38,11 @@ pub unsafe fn unmap_and_reserve(address: u64, bytes: usize) -> bool {
 
 /// Gives back what opening large libraries has left in memory: parts of their files that nobody changed, and free memory
 /// of the C library, of which it keeps large pieces from now on.
-pub fn give_back() {
-    system::give_back::give_back();
+pub fn trim_memory() {
+    system::give_back::trim_memory();
 }
 
 /// Gives back what is free, as soon as it is, from now on.
-pub fn give_back_free() {
-    system::give_back::give_back_free();
+pub fn trim_free_memory() {
+    system::give_back::trim_free_memory();
 }

@@ -8,21 +8,21 @@ use crate::system;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// By itself, with a code.
     Exit(i32),
     /// By a crash, or because somebody ended it.
-    Killed(Cause),
+    Killed(TerminationCause),
 }
 
 /// What ended a process that did not end by itself, as the system numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause(i32);
+pub struct TerminationCause(i32);
 
-impl Cause {
+impl TerminationCause {
     /// The cause of a number: that of a signal, here.
-    pub fn from_number(number: i32) -> Cause {
-        Cause(number)
+    pub fn from_number(number: i32) -> TerminationCause {
+        TerminationCause(number)
     }
 
     pub fn number(self) -> i32 {
@@ -35,7 +35,7 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for TerminationCause {
     /// As the C headers call it, such as `SIGSEGV`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match system::process::name_of_cause(self.0) {
@@ -45,11 +45,11 @@ impl fmt::Display for Cause {
     }
 }
 
-impl End {
-    pub fn of(status: ExitStatus) -> End {
+impl ProcessEnd {
+    pub fn of(status: ExitStatus) -> ProcessEnd {
         match system::process::cause_of(status) {
-            Some(number) => End::Killed(Cause(number)),
-            None => End::Exit(status.code().unwrap_or(0)),
+            Some(number) => ProcessEnd::Killed(TerminationCause(number)),
+            None => ProcessEnd::Exit(status.code().unwrap_or(0)),
         }
     }
 }
@@ -58,11 +58,11 @@ impl End {
 ///
 /// What a terminal sends (Ctrl-C) reaches the child by itself: this process only outlives it. What is sent to this
 /// process alone is passed on. What is ignored stays so, for both.
-pub struct Relay(system::process::Relay);
+pub struct SignalRelay(system::process::SignalRelay);
 
-impl Relay {
-    pub fn new() -> io::Result<Relay> {
-        system::process::Relay::new().map(Relay)
+impl SignalRelay {
+    pub fn new() -> io::Result<SignalRelay> {
+        system::process::SignalRelay::new().map(SignalRelay)
     }
 
     /// Waits for the end of the child.
@@ -77,13 +77,13 @@ pub fn is_running(process: u32) -> bool {
 }
 
 /// Whether a program could not be started because the system does not know how to run such a file.
-pub fn is_no_program(error: &io::Error) -> bool {
-    system::process::is_no_program(error)
+pub fn is_not_executable(error: &io::Error) -> bool {
+    system::process::is_not_executable(error)
 }
 
 /// Ends this process at once, without anything that libraries want to do at its end.
-pub fn end_now(code: i32) -> ! {
-    system::process::end_now(code)
+pub fn exit_immediately(code: i32) -> ! {
+    system::process::exit_immediately(code)
 }
 
 /// Calls a function when this process ends by itself, or when the library that this code is in is unloaded. The last one

@@ -15,13 +15,13 @@ pub enum Trigger {
 
 /// From now on a trigger is counted. A handler that the application has for it is gone, one that it sets later takes
 /// the place of ours. The library that this code is in must stay loaded ([`crate::library::keep`]).
-pub fn listen(trigger: Trigger) {
-    system::signals::listen(trigger);
+pub fn count_triggers(trigger: Trigger) {
+    system::signals::count_triggers(trigger);
 }
 
 /// How often triggers came to this process so far.
-pub fn count() -> u32 {
-    system::signals::count()
+pub fn trigger_count() -> u32 {
+    system::signals::trigger_count()
 }
 
 /// Sends a trigger to a process. One that does not listen for it would be ended by it: ask [`is_listening`] first.

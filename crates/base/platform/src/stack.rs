@@ -7,53 +7,53 @@ const FRAMES_MAX: usize = 64;
 
 /// A return address, and where on the stack it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct ReturnAddress {
     at: usize,
     pub address: usize,
 }
 
 #[repr(C)]
-struct Context {
+struct UnwindContext {
     _opaque: [u8; 0],
 }
 
-const GO_ON: c_int = 0;
-const END_OF_STACK: c_int = 5;
+const URC_NO_REASON: c_int = 0;
+const URC_END_OF_STACK: c_int = 5;
 
 // Of the library that the standard library unwinds with.
 unsafe extern "C" {
-    fn _Unwind_Backtrace(step: extern "C" fn(*mut Context, *mut c_void) -> c_int, state: *mut c_void) -> c_int;
-    fn _Unwind_GetIP(context: *mut Context) -> usize;
-    fn _Unwind_GetCFA(context: *mut Context) -> usize;
+    fn _Unwind_Backtrace(step: extern "C" fn(*mut UnwindContext, *mut c_void) -> c_int, state: *mut c_void) -> c_int;
+    fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
+    fn _Unwind_GetCFA(context: *mut UnwindContext) -> usize;
 }
 
-struct State<'a> {
-    slots: &'a mut Vec<Slot>,
+struct WalkState<'a> {
+    slots: &'a mut Vec<ReturnAddress>,
     depth: usize,
 }
 
 /// The return addresses of the frames above a depth, the innermost first; an address on the stack says how deep.
-pub fn walk(slots: &mut Vec<Slot>, depth: usize) {
+pub fn walk_stack(slots: &mut Vec<ReturnAddress>, depth: usize) {
     slots.clear();
-    let mut state = State { slots, depth };
+    let mut state = WalkState { slots, depth };
     // SAFETY: `step` gets this state, and nothing else has it meanwhile.
     unsafe { _Unwind_Backtrace(step, (&raw mut state).cast()) };
 }
 
-extern "C" fn step(context: *mut Context, state: *mut c_void) -> c_int {
-    // SAFETY: the state of `walk`, and a context that is valid during this call.
+extern "C" fn step(context: *mut UnwindContext, state: *mut c_void) -> c_int {
+    // SAFETY: the state of `walk_stack`, and a context that is valid during this call.
     let (state, address, frame) =
-        unsafe { (&mut *state.cast::<State<'_>>(), _Unwind_GetIP(context), _Unwind_GetCFA(context)) };
+        unsafe { (&mut *state.cast::<WalkState<'_>>(), _Unwind_GetIP(context), _Unwind_GetCFA(context)) };
     // Behind the last frame there is nothing.
     if address == 0 {
-        return END_OF_STACK;
+        return URC_END_OF_STACK;
     }
     // A frame's end is where its caller's return address ends; the context has that of the frame inside of it.
     let at = frame.wrapping_sub(size_of::<usize>());
     if at > state.depth {
-        state.slots.push(Slot { at, address });
+        state.slots.push(ReturnAddress { at, address });
     }
-    if state.slots.len() == FRAMES_MAX { END_OF_STACK } else { GO_ON }
+    if state.slots.len() == FRAMES_MAX { URC_END_OF_STACK } else { URC_NO_REASON }
 }
 
 /// Whether every return address is still where it was. From the innermost on: as long as they are the same, so are the
@@ -63,7 +63,7 @@ extern "C" fn step(context: *mut Context, state: *mut c_void) -> c_int {
 ///
 /// The places must be of frames of this thread, above the frame that asks.
 #[cfg(target_arch = "x86_64")]
-pub unsafe fn is_unchanged(slots: &[Slot]) -> bool {
+pub unsafe fn is_unchanged(slots: &[ReturnAddress]) -> bool {
     slots.iter().all(|it| {
         let place = std::ptr::with_exposed_provenance::<usize>(it.at);
         // SAFETY: a place of a frame above the one that asks, by this function's contract: the stack above a live frame is
@@ -79,6 +79,6 @@ pub unsafe fn is_unchanged(slots: &[Slot]) -> bool {
 ///
 /// None.
 #[cfg(not(target_arch = "x86_64"))]
-pub unsafe fn is_unchanged(_: &[Slot]) -> bool {
+pub unsafe fn is_unchanged(_: &[ReturnAddress]) -> bool {
     false
 }

@@ -16,9 +16,9 @@ pub fn id() -> u32 {
 /// # Safety
 ///
 /// The function must be one that may be called with the value on this thread, at any later time.
-pub unsafe fn at_end(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
+pub unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
     // SAFETY: the same contract.
-    unsafe { system::threads::at_end(call, with) };
+    unsafe { system::threads::on_thread_exit(call, with) };
 }
 
 /// Keeps the calling thread on a processor: equal numbers stand for the same one. Nothing happens where that is not
@@ -28,6 +28,6 @@ pub fn pin_to_processor(number: usize) {
 }
 
 /// Sleeps for at most so long. Also in a handler.
-pub fn nap(time: Duration) {
-    system::threads::nap(time);
+pub fn signal_safe_sleep(time: Duration) {
+    system::threads::signal_safe_sleep(time);
 }

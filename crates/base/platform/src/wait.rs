@@ -7,15 +7,15 @@ use crate::system;
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum WaitResult {
     /// Somebody woke us, the word had changed already, or for no reason: look again.
-    Perhaps,
+    MaybeWoken,
     TimedOut,
 }
 
 /// Sleeps for as long as the word has the value, until somebody wakes or the time is over. Threads of this process only.
 #[inline]
-pub fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> Woken {
+pub fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> WaitResult {
     system::wait::wait(word, value, most)
 }
 

@@ -34,7 +34,7 @@ fn main() {
     if std::env::args().any(|it| it == "--list" || it == "--count") {
         return;
     }
-    let stage = Stage::new();
+    let stage = CaptureBench::new();
     let mut suite = Suite::default();
     for (driver, manifest) in stage.drivers() {
         for threads in [1, 4] {
@@ -51,7 +51,7 @@ fn main() {
 
 /// How a program runs.
 #[derive(Clone, Copy, PartialEq)]
-enum Under {
+enum CaptureLayer {
     Nothing,
     Us,
     Peer,
@@ -59,19 +59,19 @@ enum Under {
 
 /// What a program said about itself: the CPU time of a command, the least of the batches, and its wall time.
 #[derive(Clone, Copy)]
-struct Said {
+struct RunTimes {
     nanoseconds: f64,
     seconds: f64,
 }
 
-struct Stage {
+struct CaptureBench {
     exe: PathBuf,
     folder: PathBuf,
     null_driver: PathBuf,
 }
 
-impl Stage {
-    fn new() -> Stage {
+impl CaptureBench {
+    fn new() -> CaptureBench {
         let exe = std::env::current_exe().expect("a program knows where it is");
         let libraries = exe.parent().expect("a program lies in a folder");
         let folder = libraries.join("bench_capture");
@@ -87,7 +87,7 @@ impl Stage {
         let driver = lavascope_loader::manifests::driver_manifest(&library.to_string_lossy());
         let null_driver = folder.join("null_driver.json");
         std::fs::write(&null_driver, driver).expect("the folder is ours");
-        Stage { exe, folder, null_driver }
+        CaptureBench { exe, folder, null_driver }
     }
 
     fn drivers(&self) -> Vec<(&'static str, PathBuf)> {
@@ -101,7 +101,7 @@ impl Stage {
     }
 
     /// Starts a program; the trace gets a number, for those that run at once.
-    fn start(&self, driver: &Path, under: Under, threads: u32, number: u32) -> Child {
+    fn start(&self, driver: &Path, under: CaptureLayer, threads: u32, number: u32) -> Child {
         let mut command = Command::new(&self.exe);
         for (key, _) in std::env::vars_os() {
             if key.to_str().is_some_and(|it| it.starts_with("VK_") || it.starts_with("LAVASCOPE_")) {
@@ -110,12 +110,12 @@ impl Stage {
         }
         command.env(CHILD, threads.to_string()).env("VK_ICD_FILENAMES", driver).env("VK_DRIVER_FILES", driver);
         match under {
-            Under::Nothing => {}
-            Under::Us => {
+            CaptureLayer::Nothing => {}
+            CaptureLayer::Us => {
                 command.env("VK_INSTANCE_LAYERS", OURS).env("VK_LAYER_PATH", &self.folder);
                 command.env("LAVASCOPE_CAPTURE", self.trace(under, number));
             }
-            Under::Peer => {
+            CaptureLayer::Peer => {
                 command.env("VK_INSTANCE_LAYERS", PEER).env("GFXRECON_CAPTURE_FILE", self.trace(under, number));
                 command.env("GFXRECON_CAPTURE_FILE_TIMESTAMP", "false").env("GFXRECON_LOG_LEVEL", "error");
             }
@@ -123,12 +123,12 @@ impl Stage {
         command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("the program that runs can be run again")
     }
 
-    fn trace(&self, under: Under, number: u32) -> PathBuf {
-        let ending = if under == Under::Us { "lava" } else { "gfxr" };
+    fn trace(&self, under: CaptureLayer, number: u32) -> PathBuf {
+        let ending = if under == CaptureLayer::Us { "lava" } else { "gfxr" };
         self.folder.join(format!("trace-{number}.{ending}"))
     }
 
-    fn run(&self, driver: &Path, under: Under, threads: u32) -> Said {
+    fn run(&self, driver: &Path, under: CaptureLayer, threads: u32) -> RunTimes {
         finish(self.start(driver, under, threads, 0))
     }
 
@@ -136,10 +136,10 @@ impl Stage {
     fn added(&self, driver: &Path, threads: u32) -> Entry {
         let (mut bare, mut ours, mut peer) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..ROUNDS {
-            bare = bare.min(self.run(driver, Under::Nothing, threads).nanoseconds);
-            ours = ours.min(self.run(driver, Under::Us, threads).nanoseconds);
-            if Stage::has_peer() {
-                peer = peer.min(self.run(driver, Under::Peer, threads).nanoseconds);
+            bare = bare.min(self.run(driver, CaptureLayer::Nothing, threads).nanoseconds);
+            ours = ours.min(self.run(driver, CaptureLayer::Us, threads).nanoseconds);
+            if CaptureBench::has_peer() {
+                peer = peer.min(self.run(driver, CaptureLayer::Peer, threads).nanoseconds);
             }
         }
         Entry {
@@ -158,8 +158,8 @@ impl Stage {
             self.run(&self.null_driver, under, 1);
             std::fs::metadata(self.trace(under, 0)).map_or(f64::NAN, |it| it.len() as f64 / COMMANDS as f64)
         };
-        let peer = Stage::has_peer().then(|| size(Under::Peer));
-        Entry { unit: "B".to_owned(), ours: size(Under::Us), peer, limit: Some(BYTES_MAX), ..Entry::default() }
+        let peer = CaptureBench::has_peer().then(|| size(CaptureLayer::Peer));
+        Entry { unit: "B".to_owned(), ours: size(CaptureLayer::Us), peer, limit: Some(BYTES_MAX), ..Entry::default() }
     }
 
     fn threads_to_processes(&self) -> Entry {
@@ -172,18 +172,18 @@ impl Stage {
             }
             together / apart
         };
-        let peer = Stage::has_peer().then(|| ratio(Under::Peer));
-        Entry { unit: "x".to_owned(), ours: ratio(Under::Us), peer, limit: Some(THREADS_MAX), ..Entry::default() }
+        let peer = CaptureBench::has_peer().then(|| ratio(CaptureLayer::Peer));
+        Entry { unit: "x".to_owned(), ours: ratio(CaptureLayer::Us), peer, limit: Some(THREADS_MAX), ..Entry::default() }
     }
 }
 
-fn finish(child: Child) -> Said {
+fn finish(child: Child) -> RunTimes {
     let output = child.wait_with_output().expect("the program can be waited for");
     assert!(output.status.success(), "recording failed: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|it| it.parse().ok()).collect();
     let [nanoseconds, seconds] = numbers[..] else { panic!("it said: {text}") };
-    Said { nanoseconds, seconds }
+    RunTimes { nanoseconds, seconds }
 }
 
 /// Records on so many threads and says how long that took.

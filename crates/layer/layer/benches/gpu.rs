@@ -103,7 +103,7 @@ fn suite() -> Suite<'static> {
         });
     }
     let all = Rc::clone(&programs);
-    suite.add_value("the slowest of these dispatches to the fastest", move || flat(&mut all.borrow_mut()));
+    suite.add_value("the slowest of these dispatches to the fastest", move || flatness(&mut all.borrow_mut()));
     for count in ACCESSES {
         let all = Rc::clone(&programs);
         suite.add_value(&format!("pipeline with {count} and {count} accesses, to bare"), move || {
@@ -135,7 +135,7 @@ fn add_observed(suite: &mut Suite<'static>, name: &str, run: fn(&mut Program, u6
 }
 
 /// The smallest of several times, of each mode in turn.
-fn least(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f64) -> [Option<f64>; 3] {
+fn least_times(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f64) -> [Option<f64>; 3] {
     let mut least = [None, None, None];
     for _ in 0..ROUNDS {
         for (at, mode) in [Mode::Bare, Mode::Checked, Mode::Khronos].into_iter().enumerate() {
@@ -153,7 +153,7 @@ fn least(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f64) -> 
 }
 
 fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Program) -> f64) -> Entry {
-    let [bare, ours, peer] = least(all, work);
+    let [bare, ours, peer] = least_times(all, work);
     let bare = bare.unwrap_or(1.0);
     Entry {
         unit: "times bare".to_owned(),
@@ -164,8 +164,8 @@ fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Progr
     }
 }
 
-fn flat(all: &mut Vec<(Mode, Program)>) -> Entry {
-    let times = BUFFERS.map(|count| least(all, |it| it.addressed(count)));
+fn flatness(all: &mut Vec<(Mode, Program)>) -> Entry {
+    let times = BUFFERS.map(|count| least_times(all, |it| it.addressed(count)));
     let of = |at: usize| {
         let times = times.iter().filter_map(|it| it[at]);
         let (least, most) = times.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));

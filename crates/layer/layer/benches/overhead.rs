@@ -13,7 +13,7 @@ use std::ptr;
 
 use ash::vk;
 use lavascope_bench::{Bench, Suite};
-use stage::{layer_folder, written};
+use stage::{layer_folder, write_file};
 
 /// Set in the processes that measure: the driver's name in the table.
 const DRIVER: &str = "LAVASCOPE_BENCH_DRIVER";
@@ -57,13 +57,13 @@ fn main() {
 fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
     let null = folder.join("liblavascope_null_driver.so");
     let text = lavascope_loader::manifests::driver_manifest(&null.to_string_lossy());
-    let mut drivers = vec![("null".to_owned(), written(folder, "null_driver.json", &text))];
+    let mut drivers = vec![("null".to_owned(), write_file(folder, "null_driver.json", &text))];
     let mock = ["/usr/lib/chromium/libVkICD_mock_icd.so"].iter().map(PathBuf::from).find(|it| it.exists());
     let mock = std::env::var_os("LAVASCOPE_BENCH_MOCK_DRIVER").map(PathBuf::from).or(mock);
     match mock {
         Some(library) => {
             let text = lavascope_loader::manifests::driver_manifest(&library.to_string_lossy());
-            drivers.push(("mock".to_owned(), written(folder, "mock_driver.json", &text)));
+            drivers.push(("mock".to_owned(), write_file(folder, "mock_driver.json", &text)));
         }
         None => eprintln!("no mock driver here (LAVASCOPE_BENCH_MOCK_DRIVER names its library): not measured"),
     }
@@ -76,7 +76,7 @@ fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
 
 /// Under what a program runs.
 #[derive(Clone, Copy, PartialEq)]
-enum Under {
+enum OverheadMode {
     Nothing,
     LayerOff,
     LayerReading,
@@ -87,7 +87,7 @@ enum Under {
 
 /// What is measured, in the order of its figures.
 #[derive(Clone, Copy)]
-enum What {
+enum MeasuredCall {
     Draw,
     BindDescriptorSets,
     Submit,
@@ -95,13 +95,13 @@ enum What {
 
 fn suite(driver: &str) -> Suite<'static> {
     let [bare, off, reading, validated, backtraced] =
-        [Under::Nothing, Under::LayerOff, Under::LayerReading, Under::Validated, Under::Backtraced]
+        [OverheadMode::Nothing, OverheadMode::LayerOff, OverheadMode::LayerReading, OverheadMode::Validated, OverheadMode::Backtraced]
             .map(Program::leaked);
     let mut suite = Suite::default();
     for (what, name) in [
-        (What::Draw, "vkCmdDraw"),
-        (What::BindDescriptorSets, "vkCmdBindDescriptorSets"),
-        (What::Submit, "vkQueueSubmit"),
+        (MeasuredCall::Draw, "vkCmdDraw"),
+        (MeasuredCall::BindDescriptorSets, "vkCmdBindDescriptorSets"),
+        (MeasuredCall::Submit, "vkQueueSubmit"),
     ] {
         let programs = [
             (off, "off"),
@@ -111,8 +111,8 @@ fn suite(driver: &str) -> Suite<'static> {
         ];
         for (program, label) in programs {
             let limit = match (driver, what, label) {
-                ("null", What::Draw | What::BindDescriptorSets, "off") => Some(2.0),
-                ("null", What::Draw, "reading") => Some(15.0),
+                ("null", MeasuredCall::Draw | MeasuredCall::BindDescriptorSets, "off") => Some(2.0),
+                ("null", MeasuredCall::Draw, "reading") => Some(15.0),
                 _ => None,
             };
             suite.add(Bench {
@@ -143,11 +143,11 @@ struct Program {
 }
 
 impl Program {
-    fn leaked(under: Under) -> &'static Program {
+    fn leaked(under: OverheadMode) -> &'static Program {
         Box::leak(Box::new(Program::new(under).expect("the driver makes what every driver can make")))
     }
 
-    fn new(under: Under) -> Result<Program, vk::Result> {
+    fn new(under: OverheadMode) -> Result<Program, vk::Result> {
         // SAFETY: the initializers of the loader have no preconditions. The structures live until their calls return,
         // each object is made of those before it, and all of them are kept to the end of the process; the queue and
         // family exist on every device.
@@ -189,20 +189,20 @@ impl Program {
         }
     }
 
-    fn run(&self, what: What, times: u64) {
+    fn run(&self, what: MeasuredCall, times: u64) {
         match what {
-            What::Draw => self.record(times, |it| {
+            MeasuredCall::Draw => self.record(times, |it| {
                 // SAFETY: `record` gives a command buffer in the recording state that only this thread uses. It is
                 // never submitted, so that no draw happens outside of a render pass.
                 unsafe { (self.draw)(it, 3, 1, 0, 0) }
             }),
-            What::BindDescriptorSets => self.record(times, |it| {
+            MeasuredCall::BindDescriptorSets => self.record(times, |it| {
                 let (point, set) = (vk::PipelineBindPoint::GRAPHICS, &raw const self.set);
                 // SAFETY: `record` gives a command buffer in the recording state that only this thread uses; layout and
                 // set are kept to the end, and `set` points to one handle.
                 unsafe { (self.bind)(it, point, self.layout, 0, 1, set, 0, ptr::null()) }
             }),
-            What::Submit => self.submit(times),
+            MeasuredCall::Submit => self.submit(times),
         }
     }
 
@@ -247,14 +247,14 @@ impl Program {
 }
 
 /// An instance, with the layer's settings in its chain.
-fn instance(entry: &ash::Entry, under: Under) -> Result<ash::Instance, vk::Result> {
+fn instance(entry: &ash::Entry, under: OverheadMode) -> Result<ash::Instance, vk::Result> {
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_1);
-    let layers: &[*const c_char] = if under == Under::Nothing { &[] } else { &[LAYER.as_ptr()] };
+    let layers: &[*const c_char] = if under == OverheadMode::Nothing { &[] } else { &[LAYER.as_ptr()] };
     let names: &[&'static CStr] = match under {
-        Under::Nothing | Under::LayerOff => &[],
-        Under::LayerReading => &[c"stats"],
-        Under::Validated => &[c"sync"],
-        Under::Backtraced => &[c"sync", c"backtrace"],
+        OverheadMode::Nothing | OverheadMode::LayerOff => &[],
+        OverheadMode::LayerReading => &[c"stats"],
+        OverheadMode::Validated => &[c"sync"],
+        OverheadMode::Backtraced => &[c"sync", c"backtrace"],
     };
     let value = 1u32.to_ne_bytes();
     let setting = |name: &&'static CStr| vk::LayerSettingEXT {

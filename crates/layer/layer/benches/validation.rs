@@ -13,7 +13,7 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 use khronos::write_settings;
 use lavascope_bench::{Bench, Peer, Suite};
-use stage::{layer_folder, written};
+use stage::{layer_folder, write_file};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in the process that measures: the loader reads the environment once.
@@ -51,7 +51,7 @@ fn main() {
     let folder = exe.parent().expect("a program lies in a folder");
     let driver = folder.join("liblavascope_null_driver.so");
     let text = lavascope_loader::manifests::driver_manifest(&driver.to_string_lossy());
-    let driver = written(folder, "null_driver_for_validation.json", &text);
+    let driver = write_file(folder, "null_driver_for_validation.json", &text);
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     let layer = layer_folder(folder, "bench_layer_for_validation");
@@ -134,13 +134,13 @@ struct Program {
     queue: vk::Queue,
     commands: vk::CommandBuffer,
     buffers: Vec<vk::Buffer>,
-    scene: Option<Scene>,
+    scene: Option<DrawScene>,
     /// How many copies are in the command buffer that is submitted, and of how many buffers.
     recorded: Option<(usize, u64)>,
 }
 
 #[derive(Clone, Copy)]
-struct Scene {
+struct DrawScene {
     view: vk::ImageView,
     pipeline: vk::Pipeline,
     vertices: vk::Buffer,
@@ -171,7 +171,7 @@ impl Program {
     }
 
     /// There are at least so many buffers, side by side in memory: drivers have few allocations.
-    fn need(&mut self, count: usize) {
+    fn ensure_buffers(&mut self, count: usize) {
         let Some(more) = count.checked_sub(self.buffers.len()).filter(|it| *it > 0) else { return };
         let info = vk::BufferCreateInfo::default().size(BUFFER_BYTES).usage(vk::BufferUsageFlags::TRANSFER_DST);
         let size = vk::MemoryAllocateInfo::default().allocation_size(BUFFER_BYTES * more as u64);
@@ -231,7 +231,7 @@ impl Program {
     }
 
     fn copies(&mut self, count: usize, times: u64) {
-        self.need(count);
+        self.ensure_buffers(count);
         self.recorded = None;
         let mut done = 0;
         while done < times {
@@ -274,7 +274,7 @@ impl Program {
 
     /// Submits what was recorded once again and again.
     fn submits(&mut self, count: usize, copies: u64, times: u64) {
-        self.need(count);
+        self.ensure_buffers(count);
         if self.recorded != Some((count, copies)) {
             self.begin();
             self.record_copies(count, copies, 0);
@@ -316,7 +316,7 @@ fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result>
 }
 
 /// A color attachment, and a pipeline that draws into it.
-fn scene(device: &ash::Device) -> Scene {
+fn scene(device: &ash::Device) -> DrawScene {
     let format = vk::Format::R8G8B8A8_UNORM;
     let stage = |code: &[u8], stage| {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(code)).expect("a module");
@@ -353,7 +353,7 @@ fn scene(device: &ash::Device) -> Scene {
         let vertices = vertices.expect("the null driver makes buffers");
         device.bind_buffer_memory(vertices, memory, 1 << 19).expect("it can be bound");
         let pipeline = pipeline(device, &stages, format);
-        Scene { view: view.expect("the null driver makes views"), pipeline, vertices }
+        DrawScene { view: view.expect("the null driver makes views"), pipeline, vertices }
     }
 }
 

@@ -13,41 +13,41 @@ use lavascope_record::OrderEdge;
 use lavascope_stream::ObjectSlot;
 use serde_json::json;
 
-use crate::hub::HUB;
+use crate::hub::PROCESS_STATE;
 use crate::report;
 
 /// In the note of a queue or pipeline cache: the implementation synchronizes it.
-pub(crate) const INTERNAL: u32 = 1 << 1;
+pub(crate) const NOTE_INTERNALLY_SYNCHRONIZED: u32 = 1 << 1;
 /// In the note of a descriptor set, or of its layout: several threads may update different descriptors of it.
-pub(crate) const SHARED: u32 = 1 << 2;
+pub(crate) const NOTE_CONCURRENT_UPDATES: u32 = 1 << 2;
 
 /// Objects that were told of; more are not.
-const TOLD_MAX: usize = 100;
+const REPORTED_MAX: usize = 100;
 
-static TOLD: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
+static REPORTED: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
 
 /// Whether an object is the call's own where the registry says `maybe`.
 #[inline(always)]
 pub(crate) fn is_exclusive(ty: HandleType, slot: ObjectSlot) -> bool {
     match ty {
-        HandleType::Queue | HandleType::PipelineCache => HUB.objects.user_data(slot) & INTERNAL == 0,
+        HandleType::Queue | HandleType::PipelineCache => PROCESS_STATE.objects.user_data(slot) & NOTE_INTERNALLY_SYNCHRONIZED == 0,
         _ => true,
     }
 }
 
 /// Whether several threads may be inside calls that have such an object to themselves.
-pub(crate) fn is_shared(ty: HandleType, slot: ObjectSlot) -> bool {
-    ty == HandleType::DescriptorSet && HUB.objects.user_data(slot) & SHARED != 0
+pub(crate) fn allows_concurrent_use(ty: HandleType, slot: ObjectSlot) -> bool {
+    ty == HandleType::DescriptorSet && PROCESS_STATE.objects.user_data(slot) & NOTE_CONCURRENT_UPDATES != 0
 }
 
 /// Looks whether a call shares an object with one that has not returned, and tells it, once for each object.
 #[cold]
-pub(crate) fn look(object: ObjectId, last: OrderEdge, own: OrderEdge, command: Command) {
-    if !HUB.is_capturing() || !HUB.threads.is_in_call(last) || !is_new(object) {
+pub(crate) fn check_concurrent_use(object: ObjectId, last: OrderEdge, own: OrderEdge, command: Command) {
+    if !PROCESS_STATE.is_capturing() || !PROCESS_STATE.threads.is_in_call(last) || !insert_reported(object) {
         return;
     }
     let name = command.desc().name;
-    HUB.add_fact(json!({ "broken_synchronization": {
+    PROCESS_STATE.add_trace_metadata(json!({ "broken_synchronization": {
         "object": object.to_string(),
         "command": name,
         "thread": own.thread,
@@ -65,8 +65,8 @@ pub(crate) fn look(object: ObjectId, last: OrderEdge, own: OrderEdge, command: C
     }
 }
 
-fn is_new(object: ObjectId) -> bool {
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+fn insert_reported(object: ObjectId) -> bool {
+    let mut told = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
     let told = told.get_or_insert_default();
-    told.len() < TOLD_MAX && told.insert(object.raw())
+    told.len() < REPORTED_MAX && told.insert(object.raw())
 }

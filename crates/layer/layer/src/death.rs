@@ -9,32 +9,32 @@ use std::time::Duration;
 
 use lavascope_platform::{death, threads};
 
-use crate::hub::HUB;
+use crate::hub::PROCESS_STATE;
 
-const NAP: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// In which the reader does not get on, and all together.
-const NAPS_MAX: u32 = 10_000;
-const NAPS_MAX_IN_ALL: u32 = 60_000;
+const STALLED_POLLS_MAX: u32 = 10_000;
+const POLLS_MAX: u32 = 60_000;
 
 /// From now on a signal that ends the process waits for the reader.
-pub(crate) fn watch() {
-    death::watch(wait_for_the_reader);
+pub(crate) fn install() {
+    death::on_termination(wait_for_reader);
 }
 
 /// Runs in a handler.
-fn wait_for_the_reader() {
-    if !HUB.begin_dying() {
+fn wait_for_reader() {
+    if !PROCESS_STATE.request_final_report() {
         return;
     }
-    let (mut naps, mut seen) = (0, HUB.looked_at());
-    for _ in 0..NAPS_MAX_IN_ALL {
-        if seen != HUB.looked_at() {
-            (naps, seen) = (0, HUB.looked_at());
+    let (mut naps, mut seen) = (0, PROCESS_STATE.records_read());
+    for _ in 0..POLLS_MAX {
+        if seen != PROCESS_STATE.records_read() {
+            (naps, seen) = (0, PROCESS_STATE.records_read());
         }
         naps += 1;
-        if HUB.has_died() || naps > NAPS_MAX {
+        if PROCESS_STATE.is_final_report_done() || naps > STALLED_POLLS_MAX {
             break;
         }
-        threads::nap(NAP);
+        threads::signal_safe_sleep(POLL_INTERVAL);
     }
 }

@@ -10,21 +10,21 @@ use lavascope_abi::*;
 
 /// Where handles will be, by the operation that writes them.
 #[derive(Default)]
-pub(crate) struct Deferred(Mutex<HashMap<u64, Place>>);
+pub(crate) struct DeferredPipelines(Mutex<HashMap<u64, DeferredHandles>>);
 
-struct Place {
+struct DeferredHandles {
     first: Ptr<Pipeline>,
     count: u32,
 }
 
-impl Deferred {
+impl DeferredPipelines {
     /// A creation was deferred.
     ///
     /// # Safety
     ///
     /// The parameters must be those of a `vkCreateRayTracingPipelinesKHR` that returned `VK_OPERATION_DEFERRED_KHR`.
     pub(crate) unsafe fn begin(&self, params: &CreateRayTracingPipelinesKHRParams) {
-        let place = Place { first: params.p_pipelines, count: params.create_info_count };
+        let place = DeferredHandles { first: params.p_pipelines, count: params.create_info_count };
         self.lock().insert(params.deferred_operation.0, place);
     }
 
@@ -45,18 +45,18 @@ impl Deferred {
     }
 
     /// The operation is no more.
-    pub(crate) fn forget(&self, operation: u64) {
+    pub(crate) fn remove(&self, operation: u64) {
         self.lock().remove(&operation);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, DeferredHandles>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a call that returned says about a deferred operation.
-pub(crate) enum Said {
-    Nothing,
+pub(crate) enum DeferredStatus {
+    Unrelated,
     /// A creation was deferred.
     Begun,
     /// This operation is complete.
@@ -66,19 +66,19 @@ pub(crate) enum Said {
 /// # Safety
 ///
 /// `params` must point to the parameters of a call of `command` that returned `result`.
-pub(crate) unsafe fn said(command: Command, params: *const u8, result: u64) -> Said {
+pub(crate) unsafe fn deferred_status(command: Command, params: *const u8, result: u64) -> DeferredStatus {
     let result = Result(result as u32 as i32);
     match command {
-        Command::CreateRayTracingPipelinesKHR if result == Result::OPERATION_DEFERRED_KHR => Said::Begun,
+        Command::CreateRayTracingPipelinesKHR if result == Result::OPERATION_DEFERRED_KHR => DeferredStatus::Begun,
         Command::DeferredOperationJoinKHR if result == Result::SUCCESS => {
             // SAFETY: the contract of this function: the parameters are those of `vkDeferredOperationJoinKHR`.
-            Said::Complete(unsafe { (*params.cast::<DeferredOperationJoinKHRParams>()).operation })
+            DeferredStatus::Complete(unsafe { (*params.cast::<DeferredOperationJoinKHRParams>()).operation })
         }
         Command::GetDeferredOperationResultKHR if result != Result::NOT_READY => {
             // SAFETY: the contract of this function: the parameters are those of `vkGetDeferredOperationResultKHR`.
-            Said::Complete(unsafe { (*params.cast::<GetDeferredOperationResultKHRParams>()).operation })
+            DeferredStatus::Complete(unsafe { (*params.cast::<GetDeferredOperationResultKHRParams>()).operation })
         }
-        _ => Said::Nothing,
+        _ => DeferredStatus::Unrelated,
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         params.deferred_operation = DeferredOperationKHR(9);
         params.create_info_count = 2;
         params.p_pipelines = Ptr::new((&raw mut pipelines).expose_provenance() as u64);
-        let (deferred, mut learned) = (Deferred::default(), Vec::new());
+        let (deferred, mut learned) = (DeferredPipelines::default(), Vec::new());
         // SAFETY: the parameters have a place for as many handles as they say, which outlives the operation.
         unsafe { deferred.begin(&params) };
         pipelines = [Pipeline(21), Pipeline(22)];
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(learned, [21, 22]);
         // SAFETY: as for the first operation; the handles are not read.
         unsafe { deferred.begin(&params) };
-        deferred.forget(9);
+        deferred.remove(9);
         assert!(deferred.lock().is_empty());
     }
 
@@ -118,10 +118,10 @@ mod tests {
         let of = |result: Result| {
             let result = u64::from(result.0 as u32);
             // SAFETY: the parameters above are those of this command.
-            unsafe { said(Command::GetDeferredOperationResultKHR, (&raw const params).cast(), result) }
+            unsafe { deferred_status(Command::GetDeferredOperationResultKHR, (&raw const params).cast(), result) }
         };
-        assert!(matches!(of(Result::NOT_READY), Said::Nothing));
-        assert!(matches!(of(Result::SUCCESS), Said::Complete(DeferredOperationKHR(9))));
-        assert!(matches!(of(Result::ERROR_OUT_OF_HOST_MEMORY), Said::Complete(DeferredOperationKHR(9))));
+        assert!(matches!(of(Result::NOT_READY), DeferredStatus::Unrelated));
+        assert!(matches!(of(Result::SUCCESS), DeferredStatus::Complete(DeferredOperationKHR(9))));
+        assert!(matches!(of(Result::ERROR_OUT_OF_HOST_MEMORY), DeferredStatus::Complete(DeferredOperationKHR(9))));
     }
 }

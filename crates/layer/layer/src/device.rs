@@ -8,22 +8,22 @@ use lavascope_validate::CommandBufferFeedback;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::calls::around;
-use crate::chain::{loader_data, take_next};
+use crate::calls::forward_recorded;
+use crate::chain::{find_set_loader_data, take_next_link};
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::facts;
-use crate::fence::{fence, is_off, while_on};
+use crate::fence::{catch_panic, is_disabled, run_if_enabled};
 use crate::gpu::{self, Gpu};
-use crate::hub::HUB;
+use crate::hub::PROCESS_STATE;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
 use crate::lost;
-use crate::memory::{Memories, Wish};
+use crate::memory::{HostVisibleMemories, MemoryImportRequest};
 use crate::messages::Messages;
-use crate::names::{Names, PROCESS};
+use crate::names::{HandleTable, PROCESS_HANDLES};
 use crate::pictures::{self, Pictures};
-use crate::unseen::Unseen;
+use crate::unseen::HeadlessDevice;
 use crate::validation::Inbox;
 
 /// A device and what comes after us in its chain.
@@ -35,16 +35,16 @@ pub(crate) struct DeviceData {
     pub(crate) listeners: u8,
     pub(crate) has_debug_utils: bool,
     /// Whether the application switched on that faults can be asked for.
-    pub(crate) has_faults: bool,
+    pub(crate) has_device_fault: bool,
     /// Whether it was told that it is lost. Relaxed: it is told once.
-    is_lost: AtomicBool,
-    names: Names,
+    is_loss_reported: AtomicBool,
+    handles: HandleTable,
     /// What was found and not told yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
     /// None where shaders do not check themselves.
     pub(crate) gpu: Option<Arc<Gpu>>,
     /// None where all surfaces are the driver's.
-    pub(crate) unseen: Option<Unseen>,
+    pub(crate) headless_surfaces: Option<HeadlessDevice>,
     /// None where nobody wants to see what it presents.
     pub(crate) pictures: Option<Arc<Pictures>>,
     pub(crate) messages: Arc<Messages>,
@@ -53,35 +53,35 @@ pub(crate) struct DeviceData {
 impl DeviceData {
     /// Tells what was found meanwhile, on the thread that calls.
     #[inline(always)]
-    pub(crate) fn deliver(&self) {
-        self.messages.send_kept();
+    pub(crate) fn deliver_messages(&self) {
+        self.messages.send_queued();
         if let Some(inbox) = &self.inbox
-            && !is_off()
+            && !is_disabled()
         {
-            inbox.deliver(&self.names);
+            inbox.deliver(&self.handles);
         }
     }
 
     /// Tells the validator what shaders touched.
     pub(crate) fn feedback(&self, all: Vec<CommandBufferFeedback>) {
         if let Some(inbox) = &self.inbox {
-            inbox.feedback(all, &self.names);
+            inbox.feedback(all, &self.handles);
         }
     }
 
     /// A call found that the device is lost.
     #[cold]
-    pub(crate) fn lost(&self, command: Command) {
+    pub(crate) fn on_device_lost(&self, command: Command) {
         if let Some(inbox) = &self.inbox
-            && !self.is_lost.swap(true, Ordering::Relaxed)
+            && !self.is_loss_reported.swap(true, Ordering::Relaxed)
         {
-            while_on("a lost device", || lost::tell(self, inbox, command), || ());
+            run_if_enabled("a lost device", || lost::report_device_lost(self, inbox, command), || ());
         }
     }
 
     #[inline(always)]
-    pub(crate) fn names(&self) -> &Names {
-        &self.names
+    pub(crate) fn handles(&self) -> &HandleTable {
+        &self.handles
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
     // SAFETY: the loader calls the `vkCreateDevice` that it got from this layer, with what the application called it
     // with and a link for this layer in its chain.
     let work = || unsafe { create_in_chain::<CHAIN>(&params) };
-    fence("vkCreateDevice", || work().unwrap_or(FAILED), || FAILED)
+    catch_panic("vkCreateDevice", || work().unwrap_or(FAILED), || FAILED)
 }
 
 /// # Safety
@@ -108,20 +108,20 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
     let chain = unsafe { params.p_create_info.as_ptr().as_ref() }?.p_next;
     // SAFETY: the contract of this function: the chain of a create info that the loader handed to this layer.
-    let next = unsafe { take_next(chain, DEVICE_LINK) }?;
+    let next = unsafe { take_next_link(chain, LOADER_DEVICE_CREATE_INFO) }?;
     let (get_instance, get_device) = (next.get_instance_proc_addr?, next.get_other_proc_addr?);
     // SAFETY: by the loader's layer interface the link has the next `vkGetInstanceProcAddr`, which may be asked for
     // `vkCreateDevice` without an instance.
-    let found = unsafe { ask(get_instance, 0, c"vkCreateDevice") };
+    let found = unsafe { next_proc_addr(get_instance, 0, c"vkCreateDevice") };
     // SAFETY: null is none. `vkGetInstanceProcAddr` gives a function with the prototype of the command that it was
     // asked for.
     let found = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateDevice>>(found) };
     let create = found.or(instance.table.create_device)?;
     // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
-    let wish = while_on("vkCreateDevice", || unsafe { Wish::of(instance, params) }, || None);
+    let wish = run_if_enabled("vkCreateDevice", || unsafe { MemoryImportRequest::of(instance, params) }, || None);
     // SAFETY: the contract of `gpu_wish`: the parameters are those of a valid `vkCreateDevice`, on a physical device of
     // this instance.
-    let gpu_wish = while_on("vkCreateDevice", || unsafe { gpu_wish(instance, params) }, || None);
+    let gpu_wish = run_if_enabled("vkCreateDevice", || unsafe { gpu_request(instance, params) }, || None);
     // SAFETY: the contract of this function; `create` is the next `vkCreateDevice` in the chain.
     let (result, has_wish) = unsafe { call_next(instance, create, params, (wish.as_ref(), gpu_wish.as_ref())) };
     if result == Result::SUCCESS {
@@ -130,7 +130,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         let wishes = (wish.filter(|_| has_wish.0), gpu_wish.filter(|_| has_wish.1));
         // SAFETY: the device was just made with these parameters and wishes, and by the loader's layer interface the
         // link has the `vkGetDeviceProcAddr` of what comes next.
-        let data = unsafe { data_of(instance, params, (device, get_device), wishes) };
+        let data = unsafe { new_device_data(instance, params, (device, get_device), wishes) };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         // SAFETY: only `destroy` removes it, and the application has no handle to destroy before this call returns.
@@ -138,10 +138,10 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         if let Some(inbox) = data.inbox.as_ref().filter(|_| data.gpu.as_ref().is_some_and(|it| it.gives_feedback())) {
             inbox.expect_feedback();
         }
-        if HUB.is_capturing() {
+        if PROCESS_STATE.is_capturing() {
             // SAFETY: the device was just made on that physical device, which is one of the instance. The application
             // has no handle to destroy the device yet, and must not destroy the instance during the call.
-            unsafe { facts::tell_device(instance, params.physical_device, device) };
+            unsafe { facts::record_device_metadata(instance, params.physical_device, device) };
         }
         if data.listeners != 0 {
             // SAFETY: the device of this key, which `destroy` takes out here before it drops it.
@@ -159,21 +159,21 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
 /// device must have been made with them and with these wishes, and `get_device` must be the `vkGetDeviceProcAddr` of
 /// what comes next in its chain. Whoever has the result calls `Gpu::end` and `Pictures::end` before the device is
 /// destroyed.
-unsafe fn data_of(
+unsafe fn new_device_data(
     instance: &InstanceData,
     params: &CreateDeviceParams,
     (device, get_device): (Device, GetProcAddr),
-    (wish, gpu_wish): (Option<Wish>, Option<gpu::Wish>),
+    (wish, gpu_wish): (Option<MemoryImportRequest>, Option<gpu::Wish>),
 ) -> DeviceData {
     // SAFETY: by the contract of this function `get_device` gives the functions of this device, which are there until
     // it is destroyed. The table ends with it: `destroy` drops what has it.
-    let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-    let wants_pictures = instance.pictures.is_some() && !is_off();
+    let mut table = unsafe { DeviceTable::load(|name| next_proc_addr(get_device, device.0, name)) };
+    let wants_pictures = instance.pictures.is_some() && !is_disabled();
     let functions = wants_pictures.then(|| pictures::Functions::of(&table)).flatten();
     let gpu = gpu_wish.and_then(|wish| {
         // The functions once more, since those in the table are about to be ours.
         // SAFETY: the functions of this device, as those in the table.
-        let next = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        let next = unsafe { DeviceTable::load(|name| next_proc_addr(get_device, device.0, name)) };
         // SAFETY: the contract of this function: the device was just made with this wish on this physical device, and
         // `next` has its functions. `destroy` calls `Gpu::end` before the device goes.
         unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
@@ -182,12 +182,12 @@ unsafe fn data_of(
     let info = unsafe { params.p_create_info.as_ptr().as_ref() };
     // SAFETY: the contract of this function: the device was just made with this info, and the table has its functions.
     // What is made ends with the data of the device.
-    let unseen = instance.unseen.as_ref().and_then(|_| unsafe { Unseen::begin(device, info?, &mut table) });
+    let unseen = instance.headless_surfaces.as_ref().and_then(|_| unsafe { HeadlessDevice::begin(device, info?, &mut table) });
     let import = wish.as_ref().map(|it| (it, &mut table));
-    let memories = Memories::of(instance, params.physical_device, import);
+    let memories = HostVisibleMemories::of(instance, params.physical_device, import);
     let pictures = functions.and_then(|functions| {
         // SAFETY: the contract of this function: the chain of a `vkCreateDevice` that the loader handed to this layer.
-        let own = (functions, unsafe { loader_data(info?.p_next) });
+        let own = (functions, unsafe { find_set_loader_data(info?.p_next) });
         // SAFETY: the contract of this function: the device was just made on this physical device. The functions and
         // the table are its own, and `destroy` calls `Pictures::end` before the device goes.
         unsafe { Pictures::begin(instance, (params.physical_device, device), own, &mut table) }
@@ -199,12 +199,12 @@ unsafe fn data_of(
         listeners: instance.listeners,
         has_debug_utils: instance.has_debug_utils,
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
-        has_faults: unsafe { has_faults(params.p_create_info) },
-        is_lost: AtomicBool::new(false),
-        names: Names::of_device(memories),
+        has_device_fault: unsafe { enables_device_fault(params.p_create_info) },
+        is_loss_reported: AtomicBool::new(false),
+        handles: HandleTable::of_device(memories),
         inbox: inbox_of(instance, device),
         gpu,
-        unseen,
+        headless_surfaces: unseen,
         pictures: pictures.map(Arc::new),
         messages: Arc::clone(&instance.messages),
     }
@@ -215,7 +215,7 @@ unsafe fn data_of(
 /// # Safety
 ///
 /// `info` must be null or that of a valid `vkCreateDevice` that has not returned to the application.
-unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
+unsafe fn enables_device_fault(info: Ptr<DeviceCreateInfo>) -> bool {
     // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
     let Some(info) = (unsafe { info.as_ptr().as_ref() }) else { return false };
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
@@ -235,7 +235,7 @@ unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
 ///
 /// The parameters must be those of a valid `vkCreateDevice` that has not returned, on a physical device of the
 /// instance.
-unsafe fn gpu_wish(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::Wish> {
+unsafe fn gpu_request(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::Wish> {
     instance.gpu.as_ref()?;
     // SAFETY: the contract of this function, which is that of `Wish::of`.
     let found = unsafe { gpu::Wish::of(instance, params) };
@@ -244,9 +244,9 @@ unsafe fn gpu_wish(instance: &InstanceData, params: &CreateDeviceParams) -> Opti
 
 /// Where messages about a new device wait.
 fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
-    let wanted = instance.wanted?;
-    let slot = PROCESS.slot(HandleType::Device, device.0)?;
-    Some(Inbox::open(HUB.objects.id(slot)?, &instance.messages, wanted))
+    let wanted = instance.finding_filter?;
+    let slot = PROCESS_HANDLES.slot(HandleType::Device, device.0)?;
+    Some(Inbox::open(PROCESS_STATE.objects.id(slot)?, &instance.messages, wanted))
 }
 
 /// Makes the device, with what we wish for where that is possible; says whether it was.
@@ -259,7 +259,7 @@ unsafe fn call_next(
     instance: &InstanceData,
     create: FnCreateDevice,
     params: &CreateDeviceParams,
-    (wish, gpu): (Option<&Wish>, Option<&gpu::Wish>),
+    (wish, gpu): (Option<&MemoryImportRequest>, Option<&gpu::Wish>),
 ) -> (Result, (bool, bool)) {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
     let mut has_wish = (false, false);
@@ -272,7 +272,7 @@ unsafe fn call_next(
             // where the info is null.
             let info = unsafe { *p_create_info.as_ptr() };
             let info = gpu.map_or(info, |it| it.info(&info));
-            let info = wish.map_or(info, |it| it.info(&info));
+            let info = wish.map_or(info, |it| it.device_create_info(&info));
             // SAFETY: the contract of this function for `create`. The info differs from the application's in extensions
             // and features that the wishes found the driver to have; what it leads to is the application's, or the
             // wishes', and both outlive the call.
@@ -290,7 +290,7 @@ unsafe fn call_next(
     } else {
         // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `next` makes the
         // call.
-        unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, &mut next) }
+        unsafe { forward_recorded(&PROCESS_HANDLES, instance.listeners, Command::CreateDevice, params, &mut next) }
     };
     (result, has_wish)
 }
@@ -298,7 +298,7 @@ unsafe fn call_next(
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {
     // SAFETY: VUID-vkDestroyDevice-device-parameter: null, or a device that is alive until the call returns.
     let key = unsafe { dispatch_key(device.0) };
-    let data = fence("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
+    let data = catch_panic("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
     let Some(data) = data else { return };
     let Some(destroy) = data.table.destroy_device else { return };
     if data.listeners == 0 {
@@ -306,26 +306,26 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
         return unsafe { destroy(device, p_allocator) };
     }
     if let Some(gpu) = &data.gpu {
-        fence("vkDestroyDevice", || gpu.end(), || ());
+        catch_panic("vkDestroyDevice", || gpu.end(), || ());
     }
     if let Some(pictures) = &data.pictures {
-        fence("vkDestroyDevice", || pictures.end(), || ());
+        catch_panic("vkDestroyDevice", || pictures.end(), || ());
     }
-    data.messages.send_kept();
+    data.messages.send_queued();
     WATCHED_DEVICES.remove(key);
     // Before the driver may give the handles of its command buffers to somebody else.
-    HUB.next_generation();
+    PROCESS_STATE.next_generation();
     let params = DestroyDeviceParams { device, p_allocator };
     // SAFETY: the next `vkDestroyDevice` of the chain, with what the application passed to it.
     let next = || unsafe { destroy(device, p_allocator) };
     // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs, and `next`
     // makes the call.
-    unsafe { around(&data.names, data.listeners, Command::DestroyDevice, &params, next) };
+    unsafe { forward_recorded(&data.handles, data.listeners, Command::DestroyDevice, &params, next) };
     let end = || {
         if let Some(inbox) = &data.inbox {
-            inbox.close(&data.names);
+            inbox.close(&data.handles);
         }
         drop(data);
     };
-    fence("vkDestroyDevice", end, || ());
+    catch_panic("vkDestroyDevice", end, || ());
 }

@@ -12,14 +12,14 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use lavascope_collections::TaggedMap;
 
 /// Objects by dispatch key.
-pub(crate) struct Objects<T: Send + 'static> {
+pub(crate) struct DispatchMap<T: Send + 'static> {
     /// Addresses of the boxes that `owned` holds. The tag is zero: no address reaches into the top byte. Null before
     /// the first and after `release`. Release in `map`, under the lock; pairs with Acquire in `get`.
     by_key: AtomicPtr<TaggedMap>,
-    owned: Mutex<Vec<Owned<T>>>,
+    owned: Mutex<Vec<DispatchEntry<T>>>,
 }
 
-struct Owned<T> {
+struct DispatchEntry<T> {
     key: u64,
     /// Made by `Box::into_raw` in `insert`, and made a box again in `remove` alone: as a box it could not be moved while
     /// somebody has its address.
@@ -27,11 +27,11 @@ struct Owned<T> {
 }
 
 // SAFETY: it owns the object as a box would, which can be sent where the object can.
-unsafe impl<T: Send> Send for Owned<T> {}
+unsafe impl<T: Send> Send for DispatchEntry<T> {}
 
-impl<T: Send + Sync + 'static> Objects<T> {
-    pub(crate) const fn new() -> Objects<T> {
-        Objects { by_key: AtomicPtr::new(std::ptr::null_mut()), owned: Mutex::new(Vec::new()) }
+impl<T: Send + Sync + 'static> DispatchMap<T> {
+    pub(crate) const fn new() -> DispatchMap<T> {
+        DispatchMap { by_key: AtomicPtr::new(std::ptr::null_mut()), owned: Mutex::new(Vec::new()) }
     }
 
     /// The object of a key; none for zero, the key of a null handle.
@@ -61,7 +61,7 @@ impl<T: Send + Sync + 'static> Objects<T> {
         let object = NonNull::from(Box::leak(Box::new(object)));
         let mut owned = self.lock();
         self.map(&mut owned).insert(key, object.as_ptr().expose_provenance() as u64);
-        owned.push(Owned { key, object });
+        owned.push(DispatchEntry { key, object });
         // SAFETY: it lives until `remove`, which the contract of this function excludes.
         unsafe { object.as_ref() }
     }
@@ -95,12 +95,12 @@ impl<T: Send + Sync + 'static> Objects<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Owned<T>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<DispatchEntry<T>>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The map, made when it is first needed. The lock says that nobody else makes one.
-    fn map<'a>(&'a self, _: &mut MutexGuard<'a, Vec<Owned<T>>>) -> &'a TaggedMap {
+    fn map<'a>(&'a self, _: &mut MutexGuard<'a, Vec<DispatchEntry<T>>>) -> &'a TaggedMap {
         let mut by_key = self.by_key.load(Ordering::Acquire);
         if by_key.is_null() {
             by_key = Box::into_raw(Box::new(TaggedMap::with_capacity(32)));
@@ -112,31 +112,31 @@ impl<T: Send + Sync + 'static> Objects<T> {
 }
 
 /// Some of the objects that are alive, by dispatch key: those whose calls are recorded.
-pub(crate) struct Index<T: 'static> {
+pub(crate) struct WatchedDispatch<T: 'static> {
     by_key: LazyLock<TaggedMap>,
     kind: PhantomData<&'static T>,
 }
 
-impl<T: Sync + 'static> Index<T> {
-    pub(crate) const fn new() -> Index<T> {
-        Index { by_key: LazyLock::new(|| TaggedMap::with_capacity(32)), kind: PhantomData }
+impl<T: Sync + 'static> WatchedDispatch<T> {
+    pub(crate) const fn new() -> WatchedDispatch<T> {
+        WatchedDispatch { by_key: LazyLock::new(|| TaggedMap::with_capacity(32)), kind: PhantomData }
     }
 
     /// # Safety
     ///
-    /// The key must be zero, or of a handle that is alive. Nobody may `remove` the object from its [`Objects`] while
+    /// The key must be zero, or of a handle that is alive. Nobody may `remove` the object from its [`DispatchMap`] while
     /// `'a` lasts.
     #[inline(always)]
     pub(crate) unsafe fn get<'a>(&self, key: u64) -> Option<&'a T> {
         let address = self.by_key.get(key, 0)?;
-        // SAFETY: `insert` alone fills the map, with addresses of objects in [`Objects`]. Each is taken out of this map
+        // SAFETY: `insert` alone fills the map, with addresses of objects in [`DispatchMap`]. Each is taken out of this map
         // first, and both are excluded by the contract of this function.
         Some(unsafe { &*std::ptr::with_exposed_provenance::<T>(address as usize) })
     }
 
     /// # Safety
     ///
-    /// The object must be that of this key in its [`Objects`], and be taken out here before it is there.
+    /// The object must be that of this key in its [`DispatchMap`], and be taken out here before it is there.
     pub(crate) unsafe fn insert(&self, key: u64, object: &T) {
         self.by_key.insert(key, (&raw const *object).expose_provenance() as u64);
     }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn objects_come_and_go() {
-        let objects = Objects::<String>::new();
+        let objects = DispatchMap::<String>::new();
         let insert = |key, text: &str| {
             // SAFETY: the reference is not kept.
             unsafe { objects.insert(key, text.into()) };

@@ -12,34 +12,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_settings::Severity;
+use lavascope_settings::MessageSeverity;
 use serde_json::json;
 
 use crate::device::{self, DeviceData};
-use crate::dispatch::{Index, Objects, dispatch_key};
-use crate::fence::fence;
-use crate::generated::{recorded, shim};
-use crate::hub::{HUB, Hub};
+use crate::dispatch::{WatchedDispatch, DispatchMap, dispatch_key};
+use crate::fence::catch_panic;
+use crate::generated::{unshimmed, shim};
+use crate::hub::{PROCESS_STATE, ProcessState};
 use crate::instance::{self, InstanceData};
 use crate::interface::*;
-use crate::messages::{Message, Messages};
+use crate::messages::{OutgoingMessage, Messages};
 use crate::{enumerate, messages, properties, report};
 
 /// One of the two places in a chain where this library may stand.
 pub(crate) struct Chain {
-    pub(crate) instances: Objects<InstanceData>,
-    pub(crate) devices: Objects<DeviceData>,
+    pub(crate) instances: DispatchMap<InstanceData>,
+    pub(crate) devices: DispatchMap<DeviceData>,
 }
 
 pub(crate) static CHAINS: [Chain; 2] = [Chain::new(), Chain::new()];
 
 /// Those whose calls are recorded: at most one of the two places in a chain does that, so shims need not know which.
-pub(crate) static WATCHED_INSTANCES: Index<InstanceData> = Index::new();
-pub(crate) static WATCHED_DEVICES: Index<DeviceData> = Index::new();
+pub(crate) static WATCHED_INSTANCES: WatchedDispatch<InstanceData> = WatchedDispatch::new();
+pub(crate) static WATCHED_DEVICES: WatchedDispatch<DeviceData> = WatchedDispatch::new();
 
 impl Chain {
     const fn new() -> Chain {
-        Chain { instances: Objects::new(), devices: Objects::new() }
+        Chain { instances: DispatchMap::new(), devices: DispatchMap::new() }
     }
 }
 
@@ -50,12 +50,12 @@ impl Chain {
 /// Called by the loader: `negotiation` must be null, or lead to a `VkNegotiateLayerInterface` that may be written and
 /// that nobody else uses until this returns.
 #[unsafe(no_mangle)]
-pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(negotiation: *mut Negotiation) -> Result {
+pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(negotiation: *mut NegotiateLayerInterface) -> Result {
     /// How often we were asked. Relaxed: the loader asks under a lock of its own.
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: the contract of this function; null is none.
     let Some(it) = (unsafe { negotiation.as_mut() }) else { return FAILED };
-    if it.s_type != NEGOTIATION || it.version < INTERFACE_VERSION {
+    if it.s_type != LAYER_NEGOTIATE_INTERFACE_STRUCT || it.version < INTERFACE_VERSION {
         return FAILED;
     }
     it.version = INTERFACE_VERSION;
@@ -149,14 +149,14 @@ fn own_property_function<const CHAIN: usize>(instance: &InstanceData, name: &CSt
 }
 
 /// The next function itself, or its shim where somebody listens. What is newer than our registry passes through.
-fn watched(name: &CStr, next: FnPtr, is_watched: bool, messages: &Messages) -> FnPtr {
+fn shim_or_next(name: &CStr, next: FnPtr, is_watched: bool, messages: &Messages) -> FnPtr {
     if next.0 == 0 || !is_watched {
         return next;
     }
     match name.to_str().ok().and_then(command_by_name) {
         Some(command) => Some(shim(command)).filter(|it| it.0 != 0).unwrap_or(next),
         None => {
-            unknown(&name.to_string_lossy(), messages);
+            report_unknown_command(&name.to_string_lossy(), messages);
             next
         }
     }
@@ -164,26 +164,26 @@ fn watched(name: &CStr, next: FnPtr, is_watched: bool, messages: &Messages) -> F
 
 /// Where nobody listens to records, and functions of ours merely stand in for the driver's, nothing is left to be done
 /// around a command that is recorded: it goes to that function, or to the driver.
-fn unrecorded(device: &DeviceData, name: &CStr) -> FnPtr {
-    let is_it = device.listeners == Hub::GPU;
+fn bypass_shim(device: &DeviceData, name: &CStr) -> FnPtr {
+    let is_it = device.listeners == ProcessState::GPU;
     let command = is_it.then(|| name.to_str().ok().and_then(command_by_name)).flatten();
-    command.map_or(FnPtr::default(), |it| recorded(&device.table, it))
+    command.map_or(FnPtr::default(), |it| unshimmed(&device.table, it))
 }
 
 /// The commands that are newer than our registry and were asked for.
-static UNKNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static UNKNOWN_COMMANDS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Tells once of a command that goes past us.
 #[cold]
-fn unknown(name: &str, messages: &Messages) {
-    if !UNKNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
+fn report_unknown_command(name: &str, messages: &Messages) {
+    if !UNKNOWN_COMMANDS.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
         return;
     }
-    let is_reported = report::unknown(name);
-    if HUB.is_capturing() {
-        HUB.add_fact(json!({ "unknown_command": name }));
+    let is_reported = report::unknown_command(name);
+    if PROCESS_STATE.is_capturing() {
+        PROCESS_STATE.add_trace_metadata(json!({ "unknown_command": name }));
         let text = format!("{name} is newer than this version of Lavascope: calls of it are not in the trace");
-        let message = Message::new(Severity::Warning, c"LAVASCOPE-Unknown-Command", &text);
+        let message = OutgoingMessage::new(MessageSeverity::Warning, c"LAVASCOPE-Unknown-Command", &text);
         match is_reported {
             true => _ = messages.send_to_messengers(&message),
             false => _ = messages.send(&message),
@@ -213,7 +213,7 @@ fn debug_utils_of_device(name: &CStr) -> FnPtr {
 /// # Safety
 ///
 /// `name` must be null, or lead to a null-terminated text that stays unchanged while `'a` lasts.
-pub(crate) unsafe fn text<'a>(name: Ptr<u8>) -> Option<&'a CStr> {
+pub(crate) unsafe fn c_str<'a>(name: Ptr<u8>) -> Option<&'a CStr> {
     // SAFETY: the contract of this function, for a name that is not null.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name.as_ptr().cast()) })
 }
@@ -221,7 +221,7 @@ pub(crate) unsafe fn text<'a>(name: Ptr<u8>) -> Option<&'a CStr> {
 pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(instance: u64, name: Ptr<u8>) -> FnPtr {
     let work = || {
         // SAFETY: VUID-vkGetInstanceProcAddr-pName-parameter: a null-terminated name that stays until the call returns.
-        let text = unsafe { text(name) }?;
+        let text = unsafe { c_str(name) }?;
         let own = own_instance_function::<CHAIN>(text);
         if own.0 != 0 {
             return Some(own);
@@ -243,15 +243,15 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(
         if own.0 != 0 && next.0 != 0 {
             return Some(own);
         }
-        Some(watched(text, next, data.listeners != 0, &data.messages))
+        Some(shim_or_next(text, next, data.listeners != 0, &data.messages))
     };
-    fence("vkGetInstanceProcAddr", || work().unwrap_or_default(), FnPtr::default)
+    catch_panic("vkGetInstanceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
 
 pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(device: u64, name: Ptr<u8>) -> FnPtr {
     let work = || {
         // SAFETY: VUID-vkGetDeviceProcAddr-pName-parameter: a null-terminated name that stays until the call returns.
-        let text = unsafe { text(name) }?;
+        let text = unsafe { c_str(name) }?;
         let own = own_device_function::<CHAIN>(text);
         if own.0 != 0 {
             return Some(own);
@@ -264,13 +264,13 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(de
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
         }
-        let own = unrecorded(data, text);
+        let own = bypass_shim(data, text);
         if own.0 != 0 && next.0 != 0 {
             return Some(own);
         }
-        Some(watched(text, next, data.listeners != 0, &data.messages))
+        Some(shim_or_next(text, next, data.listeners != 0, &data.messages))
     };
-    fence("vkGetDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
+    catch_panic("vkGetDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
 
 /// Functions of physical devices: ours are known to the loader, so only the next layer's are given.
@@ -288,9 +288,9 @@ pub(crate) unsafe extern "system" fn get_physical_device_proc_addr<const CHAIN: 
         // SAFETY: the loader passes the name on that `vkGetInstanceProcAddr` was called with
         // (VUID-vkGetInstanceProcAddr-pName-parameter), or one of its own; both are null-terminated and stay until the
         // call returns.
-        Some(watched(unsafe { text(name) }?, next, data.listeners != 0, &data.messages))
+        Some(shim_or_next(unsafe { c_str(name) }?, next, data.listeners != 0, &data.messages))
     };
-    fence("vk_layerGetPhysicalDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
+    catch_panic("vk_layerGetPhysicalDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
 
 #[cfg(test)]
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn the_negotiation_speaks_version_two() {
-        let mut it = Negotiation {
-            s_type: NEGOTIATION,
+        let mut it = NegotiateLayerInterface {
+            s_type: LAYER_NEGOTIATE_INTERFACE_STRUCT,
             p_next: Ptr::NULL,
             version: 7,
             get_instance_proc_addr: None,
@@ -325,14 +325,14 @@ mod tests {
         // SAFETY: nobody calls the functions.
         let table = unsafe { DeviceTable::load(|_| FnPtr(0x1000)) };
         for command in [Command::CmdDispatch, Command::CmdBindDescriptorSets, Command::CmdCopyBuffer] {
-            assert_eq!(recorded(&table, command), FnPtr(0x1000));
+            assert_eq!(unshimmed(&table, command), FnPtr(0x1000));
         }
         for command in [Command::BeginCommandBuffer, Command::QueueSubmit, Command::CreateBuffer] {
-            assert_eq!(recorded(&table, command), FnPtr::default());
+            assert_eq!(unshimmed(&table, command), FnPtr::default());
         }
         // SAFETY: there is no function.
         let table = unsafe { DeviceTable::load(|_| FnPtr::default()) };
-        assert_eq!(recorded(&table, Command::CmdDispatch), FnPtr::default());
+        assert_eq!(unshimmed(&table, Command::CmdDispatch), FnPtr::default());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use lavascope_abi::*;
 
 use crate::dispatch::dispatch_key;
-use crate::entry::{CHAINS, text};
+use crate::entry::{CHAINS, c_str};
 use crate::interface::{FAILED, LAYER_NAME};
 
 /// The instance extensions that the layer has of its own, with their versions. The manifests that `lavascope`
@@ -25,7 +25,7 @@ pub(crate) unsafe extern "system" fn instance_layers(p_count: Ptr<u32>, p_proper
     copy_text(LAYER_NAME, &mut it.layer_name);
     copy_text(c"Lavascope: what a Vulkan program does and where it is wrong", &mut it.description);
     // SAFETY: VUID-vkEnumerateInstanceLayerProperties-pPropertyCount-parameter and -pProperties-parameter.
-    unsafe { answer(&[it], p_count, p_properties) }
+    unsafe { write_enumeration(&[it], p_count, p_properties) }
 }
 
 pub(crate) unsafe extern "system" fn device_layers(
@@ -51,7 +51,7 @@ pub(crate) unsafe extern "system" fn instance_extensions(
 ) -> Result {
     // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pLayerName-parameter: null, or a null-terminated name that
     // stays until the call returns.
-    if !is_ours(unsafe { text(p_layer_name) }) {
+    if !is_ours(unsafe { c_str(p_layer_name) }) {
         return Result::ERROR_LAYER_NOT_PRESENT;
     }
     let extensions = INSTANCE_EXTENSIONS.map(|(name, version)| {
@@ -61,7 +61,7 @@ pub(crate) unsafe extern "system" fn instance_extensions(
         it
     });
     // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter.
-    unsafe { answer(&extensions, p_count, p_properties) }
+    unsafe { write_enumeration(&extensions, p_count, p_properties) }
 }
 
 pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
@@ -72,10 +72,10 @@ pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
 ) -> Result {
     // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-pLayerName-parameter: null, or a null-terminated name that
     // stays until the call returns.
-    if is_ours(unsafe { text(p_layer_name) }) {
+    if is_ours(unsafe { c_str(p_layer_name) }) {
         // The layer has no device extensions.
         // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter.
-        return unsafe { answer(&[], p_count, p_properties) };
+        return unsafe { write_enumeration(&[], p_count, p_properties) };
     }
     // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-physicalDevice-parameter: a physical device that is alive, and
     // so is its instance, whose key it shares. Both stay so until the call returns.
@@ -93,7 +93,7 @@ pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
 ///
 /// `p_count` must be null or lead to a count that may be written, and `p_properties` must be null or lead to room for
 /// as many elements as the count says. Nobody else may use either meanwhile.
-pub(crate) unsafe fn answer<T: Copy>(have: &[T], p_count: Ptr<u32>, p_properties: Ptr<T>) -> Result {
+pub(crate) unsafe fn write_enumeration<T: Copy>(have: &[T], p_count: Ptr<u32>, p_properties: Ptr<T>) -> Result {
     // SAFETY: the contract of this function: the count is writable, and ours alone. Null is an application's mistake.
     let Some(count) = (unsafe { p_count.as_mut_ptr().as_mut() }) else { return FAILED };
     if p_properties.is_null() {

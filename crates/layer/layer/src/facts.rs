@@ -6,28 +6,28 @@ use lavascope_abi::desc::{Layout, Ty};
 use lavascope_abi::*;
 use serde_json::{Map, Value, json};
 
-use crate::hub::HUB;
+use crate::hub::PROCESS_STATE;
 use crate::instance::InstanceData;
 use crate::interface::{out, out_slice};
-use crate::names::PROCESS;
+use crate::names::PROCESS_HANDLES;
 
 /// Asks the driver about the device that was just made, for the trace.
 ///
 /// # Safety
 ///
 /// Both handles must be alive until this returns, and the physical device must be one of the instance.
-pub(crate) unsafe fn tell_device(instance: &InstanceData, physical_device: PhysicalDevice, device: Device) {
-    let id = PROCESS.slot(HandleType::Device, device.0).and_then(|it| HUB.objects.id(it));
+pub(crate) unsafe fn record_device_metadata(instance: &InstanceData, physical_device: PhysicalDevice, device: Device) {
+    let id = PROCESS_HANDLES.slot(HandleType::Device, device.0).and_then(|it| PROCESS_STATE.objects.id(it));
     let mut facts = Map::new();
     facts.insert("object".into(), id.map(|it| it.to_string()).into());
     // SAFETY: the contract of this function, which is that of each of these.
     unsafe {
         facts.extend(properties(instance, physical_device));
-        facts.extend(driver(instance, physical_device));
+        facts.extend(driver_properties(instance, physical_device));
         facts.insert("queue_families".into(), queue_families(instance, physical_device));
-        facts.extend(memory(instance, physical_device));
+        facts.extend(memory_properties(instance, physical_device));
     }
-    HUB.add_fact(json!({ "device": facts }));
+    PROCESS_STATE.add_trace_metadata(json!({ "device": facts }));
 }
 
 /// # Safety
@@ -41,14 +41,14 @@ unsafe fn properties(instance: &InstanceData, physical_device: PhysicalDevice) -
     unsafe { ask(physical_device, out(&mut found)) };
     let uuid: String = found.pipeline_cache_uuid.iter().map(|it| format!("{it:02x}")).collect();
     all.insert("name".into(), text_of(&found.device_name).into());
-    all.insert("type".into(), name_of_type(found.device_type).into());
+    all.insert("type".into(), device_type_name(found.device_type).into());
     all.insert("vendor".into(), found.vendor_id.into());
     all.insert("model".into(), found.device_id.into());
-    all.insert("api_version".into(), version(found.api_version).into());
+    all.insert("api_version".into(), version_text(found.api_version).into());
     all.insert("driver_version".into(), found.driver_version.into());
     all.insert("pipeline_cache_uuid".into(), uuid.into());
-    all.insert("limits".into(), numbers_of(&found.limits));
-    all.insert("sparse_properties".into(), numbers_of(&found.sparse_properties));
+    all.insert("limits".into(), struct_to_json(&found.limits));
+    all.insert("sparse_properties".into(), struct_to_json(&found.sparse_properties));
     all
 }
 
@@ -57,7 +57,7 @@ unsafe fn properties(instance: &InstanceData, physical_device: PhysicalDevice) -
 /// # Safety
 ///
 /// As for [`properties`].
-unsafe fn driver(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
+unsafe fn driver_properties(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(ask) = instance.table.get_physical_device_properties2 else { return all };
     let mut own = PhysicalDeviceDriverProperties::zeroed();
@@ -89,13 +89,13 @@ unsafe fn queue_families(instance: &InstanceData, physical_device: PhysicalDevic
     let mut all = vec![QueueFamilyProperties::zeroed(); count as usize];
     // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
     unsafe { ask(physical_device, out(&mut count), out_slice(&mut all)) };
-    all.iter().map(numbers_of).collect()
+    all.iter().map(struct_to_json).collect()
 }
 
 /// # Safety
 ///
 /// As for [`properties`].
-unsafe fn memory(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
+unsafe fn memory_properties(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(ask) = instance.table.get_physical_device_memory_properties else { return all };
     let mut found = PhysicalDeviceMemoryProperties::zeroed();
@@ -103,30 +103,30 @@ unsafe fn memory(instance: &InstanceData, physical_device: PhysicalDevice) -> Ma
     unsafe { ask(physical_device, out(&mut found)) };
     let types = found.memory_types.iter().take(found.memory_type_count as usize);
     let heaps = found.memory_heaps.iter().take(found.memory_heap_count as usize);
-    all.insert("memory_types".into(), types.map(numbers_of).collect());
-    all.insert("memory_heaps".into(), heaps.map(numbers_of).collect());
+    all.insert("memory_types".into(), types.map(struct_to_json).collect());
+    all.insert("memory_heaps".into(), heaps.map(struct_to_json).collect());
     all
 }
 
 /// A structure of plain numbers, by the names of its members.
-fn numbers_of<T: Structure>(it: &T) -> Value {
+fn struct_to_json<T: Structure>(it: &T) -> Value {
     // SAFETY: any memory may be looked at as bytes that need not have a value, as those of padding.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(it).cast(), size_of::<T>()) };
     // SAFETY: the bytes of a value with this layout.
-    unsafe { plain(T::layout(), bytes) }
+    unsafe { fields_to_json(T::layout(), bytes) }
 }
 
 /// # Safety
 ///
 /// The bytes must be those of a value with this layout.
-unsafe fn plain(layout: &Layout, bytes: &[MaybeUninit<u8>]) -> Value {
+unsafe fn fields_to_json(layout: &Layout, bytes: &[MaybeUninit<u8>]) -> Value {
     let mut all = Map::new();
     for field in layout.fields {
         let size = field.ty.size();
         let one = |index: u32| {
             let at = (field.at + index * size) as usize;
             // SAFETY: by the contract of this function these are the bytes of a value of this type.
-            bytes.get(at..at + size as usize).map_or(Value::Null, |it| unsafe { number(&field.ty, it) })
+            bytes.get(at..at + size as usize).map_or(Value::Null, |it| unsafe { scalar_to_json(&field.ty, it) })
         };
         let value = if field.count == 1 { one(0) } else { (0..field.count).map(one).collect() };
         all.insert(field.name.to_owned(), value);
@@ -137,10 +137,10 @@ unsafe fn plain(layout: &Layout, bytes: &[MaybeUninit<u8>]) -> Value {
 /// # Safety
 ///
 /// The bytes must be those of a value of this type.
-unsafe fn number(ty: &Ty, bytes: &[MaybeUninit<u8>]) -> Value {
+unsafe fn scalar_to_json(ty: &Ty, bytes: &[MaybeUninit<u8>]) -> Value {
     if let Ty::Struct(layout) = ty {
         // SAFETY: by the contract of this function the bytes are those of a value with this layout.
-        return unsafe { plain(layout, bytes) };
+        return unsafe { fields_to_json(layout, bytes) };
     }
     // SAFETY: by the contract of this function the bytes are those of a number, which has no padding.
     let byte = |it: &MaybeUninit<u8>| u64::from(unsafe { it.assume_init() });
@@ -154,11 +154,11 @@ unsafe fn number(ty: &Ty, bytes: &[MaybeUninit<u8>]) -> Value {
     }
 }
 
-fn version(packed: u32) -> String {
+fn version_text(packed: u32) -> String {
     format!("{}.{}.{}", packed >> 22 & 0x7f, packed >> 12 & 0x3ff, packed & 0xfff)
 }
 
-fn name_of_type(ty: PhysicalDeviceType) -> &'static str {
+fn device_type_name(ty: PhysicalDeviceType) -> &'static str {
     match ty {
         PhysicalDeviceType::INTEGRATED_GPU => "integrated GPU",
         PhysicalDeviceType::DISCRETE_GPU => "discrete GPU",
@@ -183,13 +183,13 @@ mod tests {
         let mut family = QueueFamilyProperties::zeroed();
         (family.queue_count, family.timestamp_valid_bits) = (3, 64);
         family.min_image_transfer_granularity.height = 7;
-        let told = numbers_of(&family);
+        let told = struct_to_json(&family);
         let granularity = json!({ "width": 0, "height": 7, "depth": 0 });
         let expected = json!({ "queueFlags": 0, "queueCount": 3, "timestampValidBits": 64, "minImageTransferGranularity": granularity });
         assert_eq!(told, expected);
         let mut limits = PhysicalDeviceLimits::zeroed();
         (limits.point_size_range, limits.strict_lines) = ([1.0, 2.5], Bool32(1));
-        let told = numbers_of(&limits);
+        let told = struct_to_json(&limits);
         assert_eq!((&told["pointSizeRange"], &told["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
     }
 }

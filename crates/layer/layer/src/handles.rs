@@ -17,7 +17,7 @@ pub(crate) fn handle_type(work: &Work) -> Option<HandleType> {
 
 /// A handle in the parameters or outputs of a call.
 #[derive(Clone, Copy)]
-pub(crate) struct Handle {
+pub(crate) struct CallHandle {
     pub(crate) ty: HandleType,
     pub(crate) handle: u64,
     pub(crate) is_behind_pointer: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Handle {
 /// `base` must be the address of an image with this layout: the parameters of a call that has not returned, or the
 /// outputs that `outputs_image` gathered from one that did. Its pointers must be as the specification demands for the
 /// call.
-pub(crate) unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<Handle> {
+pub(crate) unsafe fn direct_handles(layout: &'static Layout, base: u64) -> Vec<CallHandle> {
     // SAFETY: the contract of this function: what the image leads to may be read as for the call, and the memory is
     // dropped before this returns.
     let memory = unsafe { CMemory::of_this_process() };
@@ -40,13 +40,13 @@ pub(crate) unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<H
         let at = base + u64::from(work.at());
         match work {
             Work::Handles { ty, .. } => {
-                found.extend(memory.read(at, 8).map(|handle| Handle { ty: *ty, handle, is_behind_pointer: false }));
+                found.extend(memory.read(at, 8).map(|handle| CallHandle { ty: *ty, handle, is_behind_pointer: false }));
             }
             Work::Pointer { pointer: Pointer { to: Target::Handle(ty), len, .. }, .. } if *len != Len::Terminated => {
                 let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
                 let first = memory.follow(at);
                 let elements = (0..count).filter_map(|it| memory.read(first? + it * 8, 8));
-                found.extend(elements.map(|handle| Handle { ty: *ty, handle, is_behind_pointer: true }));
+                found.extend(elements.map(|handle| CallHandle { ty: *ty, handle, is_behind_pointer: true }));
             }
             _ => {}
         }
@@ -60,7 +60,7 @@ pub(crate) unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<H
 ///
 /// `base` must be the address of an image with this layout, with the outputs that `outputs_image` gathered from a call
 /// that the driver has returned from and the application has not.
-pub(crate) unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -> Vec<Handle> {
+pub(crate) unsafe fn nested_handles(layout: &'static Layout, base: u64) -> Vec<CallHandle> {
     // SAFETY: the contract of this function: `outputs_image` leaves null what was not written, so all that the image
     // leads to may be read, and the memory is dropped before this returns.
     let memory = unsafe { CMemory::of_this_process() };
@@ -81,7 +81,7 @@ pub(crate) unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -
                 });
                 let used = tail.unwrap_or(u64::from(*count)).min(u64::from(*count));
                 let handles = (0..used).filter_map(|it| memory.read(owner + u64::from(*at) + it * 8, 8));
-                found.extend(handles.map(|handle| Handle { ty: *ty, handle, is_behind_pointer: true }));
+                found.extend(handles.map(|handle| CallHandle { ty: *ty, handle, is_behind_pointer: true }));
             }
         }
     }

@@ -6,16 +6,16 @@ use lavascope_abi::{Device, FnPtr, Opaque, Ptr, Result};
 
 /// The version of the interface that we speak.
 pub(crate) const INTERFACE_VERSION: u32 = 2;
-/// `sType` of [`Negotiation`].
-pub(crate) const NEGOTIATION: i32 = 1;
+/// `sType` of [`NegotiateLayerInterface`].
+pub(crate) const LAYER_NEGOTIATE_INTERFACE_STRUCT: i32 = 1;
 /// `sType` of a link in the chain of `vkCreateInstance`.
-pub(crate) const INSTANCE_LINK: i32 = 47;
+pub(crate) const LOADER_INSTANCE_CREATE_INFO: i32 = 47;
 /// `sType` of a link in the chain of `vkCreateDevice`.
-pub(crate) const DEVICE_LINK: i32 = 48;
+pub(crate) const LOADER_DEVICE_CREATE_INFO: i32 = 48;
 /// The kind of link that names the next layer.
-pub(crate) const LINK_INFO: i32 = 0;
+pub(crate) const LAYER_LINK_INFO: i32 = 0;
 /// The kind of link that has [`SetLoaderData`].
-pub(crate) const LOADER_DATA: i32 = 1;
+pub(crate) const LOADER_DATA_CALLBACK: i32 = 1;
 
 /// Makes a dispatchable object of a layer's own known to the loader, so that other layers can be called with it.
 pub(crate) type SetLoaderData = unsafe extern "system" fn(Device, u64) -> Result;
@@ -24,7 +24,7 @@ pub(crate) type GetProcAddr = unsafe extern "system" fn(u64, Ptr<u8>) -> FnPtr;
 
 /// What the loader asks of a layer first.
 #[repr(C)]
-pub struct Negotiation {
+pub struct NegotiateLayerInterface {
     pub(crate) s_type: i32,
     pub(crate) p_next: Ptr<Opaque>,
     pub(crate) version: u32,
@@ -35,19 +35,19 @@ pub struct Negotiation {
 
 /// A structure that the loader puts into the chains of `vkCreateInstance` and `vkCreateDevice`.
 #[repr(C)]
-pub(crate) struct Link {
+pub(crate) struct LayerCreateInfo {
     pub(crate) s_type: i32,
-    pub(crate) p_next: Ptr<Link>,
+    pub(crate) p_next: Ptr<LayerCreateInfo>,
     pub(crate) function: i32,
-    /// For [`LINK_INFO`], the rest of the layers; for [`LOADER_DATA`] a function.
-    pub(crate) next: Ptr<Next>,
+    /// For [`LAYER_LINK_INFO`], the rest of the layers; for [`LOADER_DATA_CALLBACK`] a function.
+    pub(crate) layer_info: Ptr<LayerLink>,
 }
 
 /// The next layer, or the driver.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Next {
-    pub(crate) p_next: Ptr<Next>,
+pub(crate) struct LayerLink {
+    pub(crate) p_next: Ptr<LayerLink>,
     pub(crate) get_instance_proc_addr: Option<GetProcAddr>,
     /// In a chain of `vkCreateInstance` the one for physical devices, in one of `vkCreateDevice` the device's.
     pub(crate) get_other_proc_addr: Option<GetProcAddr>,
@@ -76,7 +76,7 @@ pub(crate) const FAILED: Result = Result::ERROR_INITIALIZATION_FAILED;
 ///
 /// `get` must be a `vkGet*ProcAddr` of the chain of `handle`, which must be alive, or zero where the command may be
 /// asked for without a handle.
-pub(crate) unsafe fn ask(get: GetProcAddr, handle: u64, name: &std::ffi::CStr) -> FnPtr {
+pub(crate) unsafe fn next_proc_addr(get: GetProcAddr, handle: u64, name: &std::ffi::CStr) -> FnPtr {
     let name = Ptr::new(name.as_ptr().expose_provenance() as u64);
     // SAFETY: the contract of this function for `get` and `handle`; the name is null-terminated, as
     // VUID-vkGetInstanceProcAddr-pName-parameter and VUID-vkGetDeviceProcAddr-pName-parameter want it.

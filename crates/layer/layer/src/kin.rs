@@ -4,10 +4,10 @@ use lavascope_abi::*;
 use lavascope_stream::ObjectParent;
 
 use crate::application::find_in_chain;
-use crate::breach::{INTERNAL, SHARED};
-use crate::handles::handles_behind;
-use crate::hub::HUB;
-use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
+use crate::breach::{NOTE_INTERNALLY_SYNCHRONIZED, NOTE_CONCURRENT_UPDATES};
+use crate::handles::direct_handles;
+use crate::hub::PROCESS_STATE;
+use crate::names::{HandleTable, PROCESS_HANDLES, NOTE_SECONDARY, belongs_to_process};
 
 /// What a new object was allocated from, and the note that goes with it.
 ///
@@ -15,7 +15,7 @@ use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
 ///
 /// `params` must point to the parameters of a call of `command` that made objects of type `ty` and has not returned to
 /// the application, so that its infos and their chains are still there.
-pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (ObjectParent, u32) {
+pub(crate) unsafe fn parent_and_note(names: &HandleTable, command: Command, params: *const u8, ty: HandleType) -> (ObjectParent, u32) {
     let owner = |ty, handle| names.slot(ty, handle).map_or(ObjectParent::None, ObjectParent::Owner);
     match command {
         Command::AllocateCommandBuffers => {
@@ -23,7 +23,7 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
             // VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
             let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
-            let note = if info.level == CommandBufferLevel::SECONDARY { SECONDARY } else { 0 };
+            let note = if info.level == CommandBufferLevel::SECONDARY { NOTE_SECONDARY } else { 0 };
             (pool.map_or(ObjectParent::None, ObjectParent::SharedSyncDomain), note)
         }
         Command::AllocateDescriptorSets => {
@@ -31,7 +31,7 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
             // VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<AllocateDescriptorSetsParams>()).p_allocate_info.as_ptr() };
             // SAFETY: the info is that of a valid `vkAllocateDescriptorSets`.
-            let note = unsafe { note_of_sets(names, info) };
+            let note = unsafe { layout_notes(names, info) };
             (owner(HandleType::DescriptorPool, info.descriptor_pool.0), note)
         }
         Command::GetSwapchainImagesKHR => {
@@ -44,28 +44,28 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
             // VUID-vkCreatePipelineCache-pCreateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<CreatePipelineCacheParams>()).p_create_info.as_ptr() };
             let is_own = info.flags.0 & PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED.0 != 0;
-            (ObjectParent::None, if is_own { 0 } else { INTERNAL })
+            (ObjectParent::None, if is_own { 0 } else { NOTE_INTERNALLY_SYNCHRONIZED })
         }
         Command::GetDeviceQueue2 => {
             // SAFETY: the contract of this function: the parameters are those of this command.
             // VUID-vkGetDeviceQueue2-pQueueInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<GetDeviceQueue2Params>()).p_queue_info.as_ptr() };
             let is_own = info.flags.0 & DeviceQueueCreateFlags::INTERNALLY_SYNCHRONIZED_KHR.0 == 0;
-            (ObjectParent::None, if is_own { 0 } else { INTERNAL })
+            (ObjectParent::None, if is_own { 0 } else { NOTE_INTERNALLY_SYNCHRONIZED })
         }
         Command::CreateDescriptorSetLayout => {
             // SAFETY: the contract of this function: the parameters are those of this command.
             // VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<CreateDescriptorSetLayoutParams>()).p_create_info.as_ptr() };
             // SAFETY: the info is that of a valid `vkCreateDescriptorSetLayout`.
-            (ObjectParent::None, if unsafe { has_shared_bindings(info) } { SHARED } else { 0 })
+            (ObjectParent::None, if unsafe { has_shared_bindings(info) } { NOTE_CONCURRENT_UPDATES } else { 0 })
         }
         // Physical devices, displays and surfaces end with the instance or physical device that gave them.
-        _ if is_of_process(ty) => {
+        _ if belongs_to_process(ty) => {
             let base = params.expose_provenance() as u64;
             // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.
-            let from = unsafe { handles_behind(command.desc().parameters, base) };
-            let slot = from.first().and_then(|it| PROCESS.slot(it.ty, it.handle));
+            let from = unsafe { direct_handles(command.desc().parameters, base) };
+            let slot = from.first().and_then(|it| PROCESS_HANDLES.slot(it.ty, it.handle));
             (slot.map_or(ObjectParent::None, ObjectParent::Owner), 0)
         }
         _ => (ObjectParent::None, 0),
@@ -97,12 +97,12 @@ unsafe fn has_shared_bindings(info: &DescriptorSetLayoutCreateInfo) -> bool {
 /// # Safety
 ///
 /// The info must be that of a valid `vkAllocateDescriptorSets` that has not returned to the application.
-unsafe fn note_of_sets(names: &Names, info: &DescriptorSetAllocateInfo) -> u32 {
+unsafe fn layout_notes(names: &HandleTable, info: &DescriptorSetAllocateInfo) -> u32 {
     let note = |at: usize| {
         // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter by the contract of this function: there is a
         // layout for each of the `descriptor_set_count` sets, and `at` is below that.
         let layout = unsafe { *info.p_set_layouts.as_ptr().add(at) };
-        names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| HUB.objects.user_data(it))
+        names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| PROCESS_STATE.objects.user_data(it))
     };
     (0..info.descriptor_set_count as usize).fold(0, |all, it| all | note(it))
 }

@@ -1,12 +1,12 @@
 //! A device was lost: what is known about how far it came, and what the driver has to say about it.
 
 use lavascope_abi::*;
-use lavascope_settings::Severity;
+use lavascope_settings::MessageSeverity;
 
 use crate::device::DeviceData;
 use crate::facts::text_of;
 use crate::interface::{out, out_slice};
-use crate::messages::Message;
+use crate::messages::OutgoingMessage;
 use crate::report;
 use crate::validation::Inbox;
 
@@ -14,14 +14,14 @@ use crate::validation::Inbox;
 const FAULTS_MAX: u32 = 16;
 
 /// Tells it on the thread that found out.
-pub(crate) fn tell(device: &DeviceData, inbox: &Inbox, command: Command) {
+pub(crate) fn report_device_lost(device: &DeviceData, inbox: &Inbox, command: Command) {
     let mut lines = inbox.progress();
     lines.extend(fault_lines(device));
     // What was found until then comes first: it may be the reason.
-    inbox.deliver(device.names());
+    inbox.deliver(device.handles());
     let title = format!("{}() returned VK_ERROR_DEVICE_LOST", command.desc().name);
     let text = format!("{title}\n{}", lines.iter().map(|it| format!("  {it}\n")).collect::<String>());
-    let message = Message::new(Severity::Error, c"LAVASCOPE-DeviceLost", &text);
+    let message = OutgoingMessage::new(MessageSeverity::Error, c"LAVASCOPE-DeviceLost", &text);
     if report::device_lost(&title, &lines) {
         inbox.messages().send_to_messengers(&message);
     } else {
@@ -31,7 +31,7 @@ pub(crate) fn tell(device: &DeviceData, inbox: &Inbox, command: Command) {
 
 /// What `VK_EXT_device_fault` gives, where the application switched it on.
 fn fault_lines(device: &DeviceData) -> Vec<String> {
-    let Some(ask) = device.table.get_device_fault_info_ext.filter(|_| device.has_faults) else { return Vec::new() };
+    let Some(ask) = device.table.get_device_fault_info_ext.filter(|_| device.has_device_fault) else { return Vec::new() };
     let mut counts = DeviceFaultCountsEXT::zeroed();
     counts.s_type = StructureType::DEVICE_FAULT_COUNTS_EXT;
     // SAFETY: `device` is that of a call that has not returned, so its handle is alive. The call returned

@@ -39,12 +39,12 @@ macro_rules! shims {
             let Some(called) = (unsafe { $level($first.0) }) else { return Default::default() };
             let Some(next) = called.owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };
-            let order = const { Order::of(Command::$command) };
+            let order = const { CommandOrdering::of(Command::$command) };
             // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
             // application called it with them, so that they obey the command's VUIDs until it returns.
             let entered = unsafe { enter!(called, $command, order, &params, $($straight)?) };
-            let result = if entered.is_given_up() {
-                Bits::given_up()
+            let result = if entered.is_skipped_by_callback() {
+                ReturnBits::skipped_result()
             } else {
                 // SAFETY: the table has the next function of this command for this instance or device
                 // (`load`), and gets what the application passed to the command.
@@ -55,11 +55,11 @@ macro_rules! shims {
             // or submitted are given up: they have no outputs, or `VK_ERROR_VALIDATION_FAILED_EXT` as the result, which
             // writes none.
             unsafe { leave!($leave, entered, called, $command, order, &params, result) };
-            if Bits::is_lost(&result) {
-                called.owner.lost(Command::$command);
+            if ReturnBits::is_device_lost(&result) {
+                called.owner.on_device_lost(Command::$command);
             }
-            if const { tells(Command::$command) } {
-                called.owner.deliver();
+            if const { delivers_messages(Command::$command) } {
+                called.owner.deliver_messages();
             }
             result
         })*
@@ -73,9 +73,9 @@ macro_rules! shims {
         }
 
         /// The function that a device has for a command that is recorded and says nothing; null for others.
-        pub(crate) fn recorded(table: &DeviceTable, command: Command) -> FnPtr {
+        pub(crate) fn unshimmed(table: &DeviceTable, command: Command) -> FnPtr {
             match command {
-                $(Command::$command => recorded!($level, $leave, table, $name),)*
+                $(Command::$command => unshimmed!($level, $leave, table, $name),)*
                 _ => FnPtr::default(),
             }
         }
@@ -83,7 +83,7 @@ macro_rules! shims {
 }
 
 /// The function in a table, for commands that are recorded and say nothing.
-macro_rules! recorded {
+macro_rules! unshimmed {
     (recorder_of, Silent, $table:ident, $name:ident) => {
         $table.$name.map_or(FnPtr::default(), |it| FnPtr((it as *const ()).expose_provenance() as u64))
     };
@@ -95,8 +95,8 @@ macro_rules! recorded {
 /// Packs a command in straight lines; without such code the walker does it.
 macro_rules! enter {
     ($called:ident, $command:ident, $order:ident, $params:expr,) => {
-        enter_walking(
-            $called.owner.names(),
+        enter_by_tables(
+            $called.owner.handles(),
             $called.owner.listeners,
             Command::$command,
             $order,
@@ -120,7 +120,7 @@ macro_rules! leave {
     (Leaves, $entered:ident, $called:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
         leave(
             $entered,
-            $called.owner.names(),
+            $called.owner.handles(),
             Command::$command,
             $order,
             std::ptr::from_ref($params).cast(),
@@ -128,12 +128,12 @@ macro_rules! leave {
         )
     };
     (Silent, $entered:ident, $called:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
-        leave_silently($entered, $order)
+        leave_without_outputs($entered, $order)
     };
 }
 
 /// Defines what came before ours, and a way to put ours in its place.
-macro_rules! stand_in {
+macro_rules! hook_functions {
     ($(#[$doc:meta])* $next:ident for $table:ident { $($name:ident: $ty:ident,)* } and uses { $($used:ident: $used_ty:ident,)* }) => {
         $(#[$doc])*
         pub(crate) struct $next {

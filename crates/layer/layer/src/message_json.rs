@@ -2,29 +2,29 @@
 
 use std::ffi::CString;
 
-use lavascope_settings::Severity;
+use lavascope_settings::MessageSeverity;
 use serde_json::{Value, json};
 
-use crate::messages::{Message, MessageLabels, MessageObject, message_number};
+use crate::messages::{OutgoingMessage, MessageLabels, MessageObject, message_number};
 
 /// One object, on one line.
-pub(crate) fn format(message: &Message<'_>) -> String {
+pub(crate) fn format_json(message: &OutgoingMessage<'_>) -> String {
     let severity = match message.severity {
-        Severity::Error => "Error",
-        Severity::Warning => "Warning",
-        Severity::Note => "Info",
+        MessageSeverity::Error => "Error",
+        MessageSeverity::Warning => "Warning",
+        MessageSeverity::Note => "Info",
     };
     // The function has a key of its own.
     let title = format!("{}(): ", message.function);
     let members: [(&str, Value); 10] = [
         ("Severity", severity.into()),
         ("VUID", message.name.to_string_lossy().into()),
-        ("Objects", message.objects.iter().map(object).collect()),
+        ("Objects", message.objects.iter().map(object_json).collect()),
         ("MessageID", format!("{:#x}", message_number(message.name)).into()),
         ("Function", message.function.into()),
         ("Location", "".into()),
         ("MainMessage", message.text.strip_prefix(&title).unwrap_or(message.text).into()),
-        ("DebugRegion", region(message.labels).into()),
+        ("DebugRegion", debug_region(message.labels).into()),
         ("SpecText", "".into()),
         ("SpecUrl", "".into()),
     ];
@@ -33,12 +33,12 @@ pub(crate) fn format(message: &Message<'_>) -> String {
     format!("{{ {} }}", members.join(", "))
 }
 
-fn object(it: &MessageObject) -> Value {
+fn object_json(it: &MessageObject) -> Value {
     let name = it.name.as_ref().map_or_else(String::new, |it| it.to_string_lossy().into_owned());
     json!({ "type": it.kind, "handle": format!("{:#x}", it.handle), "name": name })
 }
 
-fn region(labels: &MessageLabels) -> String {
+fn debug_region(labels: &MessageLabels) -> String {
     let all: Vec<_> = labels.queue.iter().chain(&labels.commands).map(CString::as_c_str).collect();
     all.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>().join("::")
 }
@@ -54,13 +54,13 @@ mod tests {
         let labels = MessageLabels { queue: vec![c"Frame".into()], commands: vec![c"Sky".into()] };
         let name = Some(c"a \"b\"".into());
         let objects = [MessageObject { ty: ObjectType::BUFFER, kind: "VkBuffer", handle: 0xbeef, name }];
-        let message = Message {
+        let message = OutgoingMessage {
             function: "vkCmdDraw",
             objects: &objects,
             labels: &labels,
-            ..Message::new(Severity::Error, c"SYNC-HAZARD-WRITE-AFTER-WRITE", "vkCmdDraw(): wrong.\nVery.")
+            ..OutgoingMessage::new(MessageSeverity::Error, c"SYNC-HAZARD-WRITE-AFTER-WRITE", "vkCmdDraw(): wrong.\nVery.")
         };
-        let text = format(&message);
+        let text = format_json(&message);
         let value: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["Severity"], "Error");
         assert_eq!(value["Objects"], json!([{ "type": "VkBuffer", "handle": "0xbeef", "name": "a \"b\"" }]));

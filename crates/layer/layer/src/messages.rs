@@ -12,22 +12,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, IgnoreRule};
-use lavascope_settings::{DebugAction, MessageId, Output, ReportFlag, Settings, Severity};
+use lavascope_settings::{DebugAction, MessageId, OutputTarget, ReportFlag, Settings, MessageSeverity};
 use xxhash_rust::xxh32::xxh32;
 
-use crate::calls::around;
+use crate::calls::forward_recorded;
 use crate::dispatch::dispatch_key;
 use crate::entry::CHAINS;
-use crate::fence::is_off;
+use crate::fence::is_disabled;
 use crate::instance::InstanceData;
 use crate::interface::FAILED;
 use crate::message_json;
-use crate::names::PROCESS;
-use crate::shim::Bits;
+use crate::names::PROCESS_HANDLES;
+use crate::shim::ReturnBits;
 
 /// Something to tell the application.
-pub(crate) struct Message<'a> {
-    pub(crate) severity: Severity,
+pub(crate) struct OutgoingMessage<'a> {
+    pub(crate) severity: MessageSeverity,
     /// What users filter by.
     pub(crate) name: &'a CStr,
     pub(crate) text: &'a str,
@@ -38,10 +38,10 @@ pub(crate) struct Message<'a> {
     pub(crate) labels: &'a MessageLabels,
 }
 
-impl<'a> Message<'a> {
+impl<'a> OutgoingMessage<'a> {
     /// One about nothing in particular.
-    pub(crate) fn new(severity: Severity, name: &'a CStr, text: &'a str) -> Message<'a> {
-        Message { severity, name, text, function: "", objects: &[], labels: &NO_LABELS }
+    pub(crate) fn new(severity: MessageSeverity, name: &'a CStr, text: &'a str) -> OutgoingMessage<'a> {
+        OutgoingMessage { severity, name, text, function: "", objects: &[], labels: &NO_LABELS }
     }
 }
 
@@ -64,26 +64,26 @@ pub(crate) struct MessageObject {
 
 /// What became of a message, the weightiest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Answer {
+pub(crate) enum Delivery {
     /// The settings do not want it sent.
     Unsent,
-    Nobody,
-    Taken,
+    NoMessenger,
+    Delivered,
     /// A callback wants the call to be given up.
-    GiveUp,
+    SkipCall,
 }
 
 /// Who wants messages. Its callback can be called until the application destroys the messenger, or the instance whose
-/// creation it was chained to: `utils` and `report` ask for that, and `recipients` gives no other.
+/// creation it was chained to: `from_debug_utils` and `from_debug_report` ask for that, and `recipients` gives no other.
 #[derive(Clone, Copy)]
 pub(crate) struct Messenger {
     handle: u64,
-    kind: Kind,
+    kind: MessengerKind,
     user_data: Ptr<Opaque>,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MessengerKind {
     Utils { severities: u32, types: u32, callback: Option<UtilsCallback> },
     Report { flags: u32, callback: Option<ReportCallback> },
 }
@@ -112,18 +112,18 @@ pub(crate) struct Messages {
     created: RwLock<Vec<Messenger>>,
     /// Between the creation of the instance and its end. Relaxed: both are the application's own calls.
     is_alive: AtomicBool,
-    rules: Rules,
-    sent: Mutex<HashMap<CString, u64>>,
+    rules: MessageRules,
+    sent_counts: Mutex<HashMap<CString, u64>>,
     /// Of threads of ours, for messengers: those are called inside of the application's own calls, since it may destroy
     /// a messenger at any other moment.
-    kept: Mutex<Vec<Kept>>,
+    queued: Mutex<Vec<QueuedMessage>>,
     /// Whether something is kept. Relaxed: who misses it looks again at the next call.
-    has_kept: AtomicBool,
+    has_queued: AtomicBool,
 }
 
 /// A message for messengers, until the application calls.
-struct Kept {
-    severity: Severity,
+struct QueuedMessage {
+    severity: MessageSeverity,
     name: CString,
     text: String,
     /// Whether the report has it, so that nobody else must log it.
@@ -131,40 +131,40 @@ struct Kept {
 }
 
 thread_local! {
-    static IS_OURS: Cell<bool> = const { Cell::new(false) };
+    static IS_LAYER_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The calling thread is one of ours, and never inside of a call of the application.
-pub(crate) fn mark_own_thread() {
-    IS_OURS.set(true);
+pub(crate) fn mark_layer_thread() {
+    IS_LAYER_THREAD.set(true);
 }
 
 /// What the settings say about messages.
 #[derive(Default)]
-struct Rules {
+struct MessageRules {
     filter: Vec<MessageId>,
     ignore: Vec<IgnoreRule>,
     /// The same message is sent at most so often.
     limit: Option<u64>,
-    logs: Vec<ReportFlag>,
+    logged_flags: Vec<ReportFlag>,
     actions: Vec<DebugAction>,
-    log: Option<Output>,
+    log: Option<OutputTarget>,
     is_json: bool,
-    has_facts: bool,
+    has_extra_properties: bool,
 }
 
 impl Messages {
     pub(crate) fn new(chained: Vec<Messenger>, settings: &Settings) -> Messages {
-        let rules = Rules {
+        let rules = MessageRules {
             filter: settings.message_id_filter.clone(),
             // They were read once already.
             ignore: settings.ignore.iter().filter_map(|it| IgnoreRule::parse(it).ok()).collect(),
             limit: settings.enable_message_limit.then_some(settings.duplicate_message_limit).filter(|it| *it > 0),
-            logs: settings.report_flags.clone(),
+            logged_flags: settings.report_flags.clone(),
             actions: settings.debug_action.clone(),
             log: Some(settings.log_filename.clone()),
             is_json: settings.message_format_json,
-            has_facts: settings.message_extra_properties,
+            has_extra_properties: settings.message_extra_properties,
         };
         Messages { chained, rules, ..Messages::silent() }
     }
@@ -175,10 +175,10 @@ impl Messages {
             chained: Vec::new(),
             created: RwLock::default(),
             is_alive: AtomicBool::new(false),
-            rules: Rules::default(),
-            sent: Mutex::default(),
-            kept: Mutex::default(),
-            has_kept: AtomicBool::new(false),
+            rules: MessageRules::default(),
+            sent_counts: Mutex::default(),
+            queued: Mutex::default(),
+            has_queued: AtomicBool::new(false),
         }
     }
 
@@ -188,51 +188,51 @@ impl Messages {
     }
 
     /// Gives a message to whoever wants it, else to the log. Says whether a callback wants the call to be given up.
-    pub(crate) fn send(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn send(&self, message: &OutgoingMessage<'_>) -> bool {
         let answer = self.send_to_messengers(message);
         let actions = &self.rules.actions;
-        let is_logged = actions.contains(&DebugAction::Log) || self.rules.is_by_default() && answer == Answer::Nobody;
-        if is_logged && answer != Answer::Unsent {
+        let is_logged = actions.contains(&DebugAction::Log) || self.rules.is_default_action() && answer == Delivery::NoMessenger;
+        if is_logged && answer != Delivery::Unsent {
             self.rules.log(message.severity, &self.rules.formatted(message));
         }
-        answer == Answer::GiveUp
+        answer == Delivery::SkipCall
     }
 
     /// The same for one that the report may have, so that it is not logged; from a thread of ours, messengers get it
     /// later.
-    pub(crate) fn send_or_keep(&self, message: &Message<'_>, is_reported: bool) {
-        if !IS_OURS.get() {
-            self.send_kept();
-            self.send_reported(message, is_reported);
+    pub(crate) fn send_or_queue(&self, message: &OutgoingMessage<'_>, is_reported: bool) {
+        if !IS_LAYER_THREAD.get() {
+            self.send_queued();
+            self.send_unless_reported(message, is_reported);
         } else if self.recipients().is_empty() {
-            if !is_reported && self.rules.is_by_default() && !self.rules.is_filtered(message.name) {
+            if !is_reported && self.rules.is_default_action() && !self.rules.is_filtered(message.name) {
                 self.rules.log(message.severity, &self.rules.formatted(message));
             }
         } else {
             let (name, text) = (message.name.to_owned(), message.text.to_owned());
-            lock(&self.kept).push(Kept { severity: message.severity, name, text, is_reported });
-            self.has_kept.store(true, Ordering::Relaxed);
+            lock(&self.queued).push(QueuedMessage { severity: message.severity, name, text, is_reported });
+            self.has_queued.store(true, Ordering::Relaxed);
         }
     }
 
     /// Sends what threads of ours kept. For calls of the application, with no lock held.
     #[inline(always)]
-    pub(crate) fn send_kept(&self) {
-        if self.has_kept.load(Ordering::Relaxed) {
-            self.send_all_kept();
+    pub(crate) fn send_queued(&self) {
+        if self.has_queued.load(Ordering::Relaxed) {
+            self.send_all_queued();
         }
     }
 
     #[cold]
-    fn send_all_kept(&self) {
-        self.has_kept.store(false, Ordering::Relaxed);
-        let kept = std::mem::take(&mut *lock(&self.kept));
+    fn send_all_queued(&self) {
+        self.has_queued.store(false, Ordering::Relaxed);
+        let kept = std::mem::take(&mut *lock(&self.queued));
         for it in kept {
-            self.send_reported(&Message::new(it.severity, &it.name, &it.text), it.is_reported);
+            self.send_unless_reported(&OutgoingMessage::new(it.severity, &it.name, &it.text), it.is_reported);
         }
     }
 
-    fn send_reported(&self, message: &Message<'_>, is_reported: bool) {
+    fn send_unless_reported(&self, message: &OutgoingMessage<'_>, is_reported: bool) {
         if is_reported {
             self.send_to_messengers(message);
         } else {
@@ -241,13 +241,13 @@ impl Messages {
     }
 
     /// Gives a message to the application's messengers alone.
-    pub(crate) fn send_to_messengers(&self, message: &Message<'_>) -> Answer {
+    pub(crate) fn send_to_messengers(&self, message: &OutgoingMessage<'_>) -> Delivery {
         let is_ignored = self.rules.actions.contains(&DebugAction::Ignore);
-        if is_off() || is_ignored || self.rules.is_filtered(message.name) || self.is_beyond_limit(message) {
-            return Answer::Unsent;
+        if is_disabled() || is_ignored || self.rules.is_filtered(message.name) || self.advance_duplicate_count(message) {
+            return Delivery::Unsent;
         }
-        let mut answer = Answer::Nobody;
-        if self.rules.is_by_default() || self.rules.actions.contains(&DebugAction::Callback) {
+        let mut answer = Delivery::NoMessenger;
+        if self.rules.is_default_action() || self.rules.actions.contains(&DebugAction::Callback) {
             let text = self.rules.formatted(message);
             for messenger in self.recipients() {
                 // SAFETY: one of `recipients`. On a thread that is in a Vulkan call with this instance or a child of it
@@ -272,8 +272,8 @@ impl Messages {
     }
 
     /// Whether messages end with their facts.
-    pub(crate) fn has_facts(&self) -> bool {
-        self.rules.has_facts
+    pub(crate) fn has_extra_properties(&self) -> bool {
+        self.rules.has_extra_properties
     }
 
     /// Whether an equal message was sent as often as is wanted.
@@ -283,32 +283,32 @@ impl Messages {
 
     /// Logs a message at once that messengers get later, if there is none or it is to be logged anyway. Says whether
     /// it did.
-    pub(crate) fn log_in_place(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn log_now(&self, message: &OutgoingMessage<'_>) -> bool {
         let rules = &self.rules;
         let is_ignored = rules.actions.contains(&DebugAction::Ignore);
-        let is_silent = is_off() || is_ignored || rules.is_filtered(message.name);
+        let is_silent = is_disabled() || is_ignored || rules.is_filtered(message.name);
         let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
-        let is_logged = rules.actions.contains(&DebugAction::Log) || rules.is_by_default() && !is_heard;
-        !is_silent && is_logged && rules.log(message.severity, &rules.named(message))
+        let is_logged = rules.actions.contains(&DebugAction::Log) || rules.is_default_action() && !is_heard;
+        !is_silent && is_logged && rules.log(message.severity, &rules.formatted_with_name(message))
     }
 
     /// Logs a message that no messenger came by to get.
-    pub(crate) fn log_late(&self, message: &Message<'_>) {
-        if is_off() {
+    pub(crate) fn log_undelivered(&self, message: &OutgoingMessage<'_>) {
+        if is_disabled() {
             return;
         }
         let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
         if is_heard && !self.rules.is_filtered(message.name) && !self.rules.actions.contains(&DebugAction::Ignore) {
-            self.rules.log(message.severity, &self.rules.named(message));
+            self.rules.log(message.severity, &self.rules.formatted_with_name(message));
         }
     }
 
     /// Gives what a shader printed to the application's messengers, and to the log if none wants it or it is to be
     /// logged anyway.
-    pub(crate) fn print(&self, message: &Message<'_>, is_logged: bool) {
+    pub(crate) fn send_printf(&self, message: &OutgoingMessage<'_>, is_logged: bool) {
         let answer = self.send_to_messengers(message);
         let is_logged = is_logged || self.rules.actions.contains(&DebugAction::Log);
-        if answer != Answer::Unsent && (is_logged || self.rules.is_by_default() && answer == Answer::Nobody) {
+        if answer != Delivery::Unsent && (is_logged || self.rules.is_default_action() && answer == Delivery::NoMessenger) {
             let text = self.rules.formatted(message);
             self.rules.write(&if self.rules.is_json { format!("{text}\n") } else { format!("lavascope: {text}\n") });
         }
@@ -316,7 +316,7 @@ impl Messages {
 
     /// Logs a word of ours that is no message.
     pub(crate) fn log_plain(&self, text: &str) {
-        if !self.rules.is_json && !is_off() {
+        if !self.rules.is_json && !is_disabled() {
             self.rules.write(&format!("lavascope: {text}\n"));
         }
     }
@@ -329,12 +329,12 @@ impl Messages {
         }
     }
 
-    fn is_beyond_limit(&self, message: &Message<'_>) -> bool {
+    fn advance_duplicate_count(&self, message: &OutgoingMessage<'_>) -> bool {
         // What shaders print is to be read in full.
         let Some(limit) = self.rules.limit.filter(|_| message.name != PRINTF) else { return false };
         // One kind of problem may come in many texts, each worth telling; a flood of one text is not.
         let key = CString::new(format!("{}\n{}", message.name.to_string_lossy(), message.text)).unwrap_or_default();
-        let mut sent = lock(&self.sent);
+        let mut sent = lock(&self.sent_counts);
         let count = sent.entry(key).or_default();
         *count += 1;
         *count > limit
@@ -356,7 +356,7 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 /// How what shaders print is called.
 pub(crate) const PRINTF: &CStr = c"VVL-DEBUG-PRINTF";
 /// How hazards are called.
-const HAZARD: &str = "SYNC-HAZARD-";
+const HAZARD_PREFIX: &str = "SYNC-HAZARD-";
 
 /// Stops a debugger here; without one, the process.
 fn break_into_debugger() {
@@ -368,16 +368,16 @@ pub(crate) fn message_number(name: &CStr) -> i32 {
     xxh32(name.to_bytes(), 8).cast_signed()
 }
 
-impl Rules {
+impl MessageRules {
     /// Callbacks get a message, and where there are none it is logged.
-    fn is_by_default(&self) -> bool {
+    fn is_default_action(&self) -> bool {
         self.actions.is_empty() || self.actions.contains(&DebugAction::Default)
     }
 
     /// Names and numbers that the Khronos layer had for hazards before count too.
     fn is_filtered(&self, name: &CStr) -> bool {
         let own = name.to_string_lossy();
-        let former = own.strip_prefix(HAZARD).map(|it| format!("{HAZARD}{}", it.replace('-', "_")));
+        let former = own.strip_prefix(HAZARD_PREFIX).map(|it| format!("{HAZARD_PREFIX}{}", it.replace('-', "_")));
         let former = former.as_deref();
         let number = |name: &str| xxh32(name.as_bytes(), 8);
         self.filter.iter().any(|it| match it {
@@ -386,35 +386,35 @@ impl Rules {
         })
     }
 
-    fn formatted(&self, message: &Message<'_>) -> String {
-        if self.is_json { message_json::format(message) } else { message.text.to_owned() }
+    fn formatted(&self, message: &OutgoingMessage<'_>) -> String {
+        if self.is_json { message_json::format_json(message) } else { message.text.to_owned() }
     }
 
     /// With the name, which a log has no other place for.
-    fn named(&self, message: &Message<'_>) -> String {
+    fn formatted_with_name(&self, message: &OutgoingMessage<'_>) -> String {
         let (name, number) = (message.name.to_string_lossy(), message_number(message.name));
         let text = self.formatted(message);
         if self.is_json { text } else { format!("[ {name} | MessageID = {number:#010x} ] {text}") }
     }
 
-    fn is_logged(&self, severity: Severity) -> bool {
+    fn is_logged(&self, severity: MessageSeverity) -> bool {
         let flag = match severity {
-            Severity::Error => ReportFlag::Error,
-            Severity::Warning => ReportFlag::Warn,
-            Severity::Note => ReportFlag::Info,
+            MessageSeverity::Error => ReportFlag::Error,
+            MessageSeverity::Warning => ReportFlag::Warn,
+            MessageSeverity::Note => ReportFlag::Info,
         };
-        self.logs.contains(&flag)
+        self.logged_flags.contains(&flag)
     }
 
     /// Says whether such messages are logged.
-    fn log(&self, severity: Severity, text: &str) -> bool {
+    fn log(&self, severity: MessageSeverity, text: &str) -> bool {
         if !self.is_logged(severity) {
             return false;
         }
         let word = match severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
+            MessageSeverity::Error => "error",
+            MessageSeverity::Warning => "warning",
+            MessageSeverity::Note => "note",
         };
         self.write(&if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") });
         true
@@ -424,9 +424,9 @@ impl Rules {
         // Nobody is left to be told that a log cannot be written.
         let _ = match &self.log {
             None => Ok(()),
-            Some(Output::Stdout) => std::io::stdout().write_all(line.as_bytes()),
-            Some(Output::Stderr) => std::io::stderr().write_all(line.as_bytes()),
-            Some(Output::File(path)) => std::fs::File::options()
+            Some(OutputTarget::Stdout) => std::io::stdout().write_all(line.as_bytes()),
+            Some(OutputTarget::Stderr) => std::io::stderr().write_all(line.as_bytes()),
+            Some(OutputTarget::File(path)) => std::fs::File::options()
                 .create(true)
                 .append(true)
                 .open(path)
@@ -439,32 +439,32 @@ impl Messenger {
     /// # Safety
     ///
     /// The info must be that of a valid messenger, whose callback can be called for as long as the result is used.
-    pub(crate) unsafe fn utils(handle: u64, it: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
+    pub(crate) unsafe fn from_debug_utils(handle: u64, it: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
         // SAFETY: null is none. VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-parameter, by the contract of
         // this function: anything else is a `PFN_vkDebugUtilsMessengerCallbackEXT`.
         let callback = unsafe { std::mem::transmute::<FnPtr, Option<UtilsCallback>>(it.pfn_user_callback) };
-        let kind = Kind::Utils { severities: it.message_severity.0, types: it.message_type.0, callback };
+        let kind = MessengerKind::Utils { severities: it.message_severity.0, types: it.message_type.0, callback };
         Messenger { handle, kind, user_data: it.p_user_data }
     }
 
     /// # Safety
     ///
     /// The info must be that of a valid callback, which can be called for as long as the result is used.
-    pub(crate) unsafe fn report(handle: u64, it: &DebugReportCallbackCreateInfoEXT) -> Messenger {
+    pub(crate) unsafe fn from_debug_report(handle: u64, it: &DebugReportCallbackCreateInfoEXT) -> Messenger {
         // SAFETY: null is none. VUID-VkDebugReportCallbackCreateInfoEXT-pfnCallback-parameter, by the contract of this
         // function: anything else is a `PFN_vkDebugReportCallbackEXT`.
         let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(it.pfn_callback) };
-        Messenger { handle, kind: Kind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
+        Messenger { handle, kind: MessengerKind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
     }
 
     /// Whether it wants messages of this kind.
-    fn wants(&self, severity: Severity) -> bool {
+    fn wants(&self, severity: MessageSeverity) -> bool {
         match self.kind {
-            Kind::Utils { severities, types, callback } => {
+            MessengerKind::Utils { severities, types, callback } => {
                 let ty = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
                 callback.is_some() && severities & utils_severity(severity).0 != 0 && types & ty.0 != 0
             }
-            Kind::Report { flags, callback } => callback.is_some() && flags & report_flag(severity).0 != 0,
+            MessengerKind::Report { flags, callback } => callback.is_some() && flags & report_flag(severity).0 != 0,
         }
     }
 
@@ -473,22 +473,22 @@ impl Messenger {
     /// # Safety
     ///
     /// The application must not destroy the messenger before this returns.
-    unsafe fn call(&self, message: &Message<'_>, text: &str) -> Answer {
+    unsafe fn call(&self, message: &OutgoingMessage<'_>, text: &str) -> Delivery {
         let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
         let gives_up = match self.kind {
-            Kind::Utils { severities, types, callback } => callback.and_then(|it| {
+            MessengerKind::Utils { severities, types, callback } => callback.and_then(|it| {
                 // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
                 unsafe { self.call_utils(message, &text, severities, types, it) }
             }),
-            Kind::Report { flags, callback } => callback.and_then(|it| {
+            MessengerKind::Report { flags, callback } => callback.and_then(|it| {
                 // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
                 unsafe { self.call_report(message, &text, flags, it) }
             }),
         };
         match gives_up {
-            None => Answer::Nobody,
-            Some(false) => Answer::Taken,
-            Some(true) => Answer::GiveUp,
+            None => Delivery::NoMessenger,
+            Some(false) => Delivery::Delivered,
+            Some(true) => Delivery::SkipCall,
         }
     }
 
@@ -497,7 +497,7 @@ impl Messenger {
     /// The callback must be that of this messenger, which the application must not destroy before this returns.
     unsafe fn call_utils(
         &self,
-        message: &Message<'_>,
+        message: &OutgoingMessage<'_>,
         text: &CStr,
         severities: u32,
         types: u32,
@@ -510,9 +510,9 @@ impl Messenger {
         }
         let mut data = DebugUtilsMessengerCallbackDataEXT::zeroed();
         data.s_type = StructureType::DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT;
-        data.p_message_id_name = pointer(message.name);
+        data.p_message_id_name = c_str_ptr(message.name);
         data.message_id_number = message_number(message.name);
-        data.p_message = pointer(text);
+        data.p_message = c_str_ptr(text);
         let objects: Vec<DebugUtilsObjectNameInfoEXT> = message.objects.iter().map(name_info).collect();
         (data.object_count, data.p_objects) = (objects.len() as u32, Ptr::to_slice(&objects));
         let [queue, commands] = [&message.labels.queue, &message.labels.commands].map(|it| labels(it));
@@ -528,7 +528,7 @@ impl Messenger {
     /// The callback must be that of this messenger, which the application must not destroy before this returns.
     unsafe fn call_report(
         &self,
-        message: &Message<'_>,
+        message: &OutgoingMessage<'_>,
         text: &CStr,
         flags: u32,
         callback: ReportCallback,
@@ -540,9 +540,9 @@ impl Messenger {
         // The two extensions have the same numbers for the types of the first version.
         let (ty, object) = message.objects.first().map_or((0, 0), |it| (it.ty.0, it.handle));
         let ty = DebugReportObjectTypeEXT(ty);
-        let (prefix, number) = (pointer(c"Lavascope"), message_number(message.name));
+        let (prefix, number) = (c_str_ptr(c"Lavascope"), message_number(message.name));
         // SAFETY: the contract of this function, for a callback with this prototype. The texts live until it returns.
-        Some(unsafe { callback(flag, ty, object, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+        Some(unsafe { callback(flag, ty, object, 0, number, prefix, c_str_ptr(text), self.user_data) }.0 != 0)
     }
 }
 
@@ -551,7 +551,7 @@ fn name_info(it: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
         s_type: StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
         object_type: it.ty,
         object_handle: it.handle,
-        p_object_name: it.name.as_deref().map_or(Ptr::NULL, pointer),
+        p_object_name: it.name.as_deref().map_or(Ptr::NULL, c_str_ptr),
         ..DebugUtilsObjectNameInfoEXT::zeroed()
     }
 }
@@ -559,29 +559,29 @@ fn name_info(it: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
 fn labels(all: &[CString]) -> Vec<DebugUtilsLabelEXT> {
     let label = |it: &CString| DebugUtilsLabelEXT {
         s_type: StructureType::DEBUG_UTILS_LABEL_EXT,
-        p_label_name: pointer(it),
+        p_label_name: c_str_ptr(it),
         ..DebugUtilsLabelEXT::zeroed()
     };
     all.iter().map(label).collect()
 }
 
-fn utils_severity(severity: Severity) -> DebugUtilsMessageSeverityFlagsEXT {
+fn utils_severity(severity: MessageSeverity) -> DebugUtilsMessageSeverityFlagsEXT {
     match severity {
-        Severity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
-        Severity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
-        Severity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
+        MessageSeverity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
+        MessageSeverity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
+        MessageSeverity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
     }
 }
 
-fn report_flag(severity: Severity) -> DebugReportFlagsEXT {
+fn report_flag(severity: MessageSeverity) -> DebugReportFlagsEXT {
     match severity {
-        Severity::Error => DebugReportFlagsEXT::ERROR_EXT,
-        Severity::Warning => DebugReportFlagsEXT::WARNING_EXT,
-        Severity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
+        MessageSeverity::Error => DebugReportFlagsEXT::ERROR_EXT,
+        MessageSeverity::Warning => DebugReportFlagsEXT::WARNING_EXT,
+        MessageSeverity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
     }
 }
 
-fn pointer(text: &CStr) -> Ptr<u8> {
+fn c_str_ptr(text: &CStr) -> Ptr<u8> {
     Ptr::new(text.as_ptr().expose_provenance() as u64)
 }
 
@@ -589,8 +589,8 @@ fn pointer(text: &CStr) -> Ptr<u8> {
 ///
 /// # Safety
 ///
-/// As for [`around`].
-unsafe fn around_if<T: Structure, R: Bits>(
+/// As for [`forward_recorded`].
+unsafe fn forward_maybe_recorded<T: Structure, R: ReturnBits>(
     owner: &InstanceData,
     command: Command,
     params: &T,
@@ -599,8 +599,8 @@ unsafe fn around_if<T: Structure, R: Bits>(
     if owner.listeners == 0 {
         return next();
     }
-    // SAFETY: the contract of this function, which is that of `around`.
-    unsafe { around(&PROCESS, owner.listeners, command, params, next) }
+    // SAFETY: the contract of this function, which is that of `forward_recorded`.
+    unsafe { forward_recorded(&PROCESS_HANDLES, owner.listeners, command, params, next) }
 }
 
 /// A command that makes or ends a messenger: recorded where somebody listens, and known to us.
@@ -622,7 +622,7 @@ macro_rules! messenger_commands {
             let next = || unsafe { next(instance, $info_name, p_allocator, $out) };
             // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs,
             // and `next` makes the call.
-            let result = unsafe { around_if(owner, Command::$create_command, &params, next) };
+            let result = unsafe { forward_maybe_recorded(owner, Command::$create_command, &params, next) };
             if result == Result::SUCCESS {
                 // SAFETY: the VUIDs of this command for the info and for the place of the handle, which a call that
                 // succeeded has written.
@@ -649,7 +649,7 @@ macro_rules! messenger_commands {
             let next = || unsafe { next(instance, $field, p_allocator) };
             // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs,
             // and `next` makes the call.
-            unsafe { around_if(owner, Command::$destroy_command, &params, next) };
+            unsafe { forward_maybe_recorded(owner, Command::$destroy_command, &params, next) };
         }
     };
 }
@@ -658,7 +658,7 @@ messenger_commands! {
     create_debug_utils_messenger_ext: CreateDebugUtilsMessengerEXT(
         CreateDebugUtilsMessengerEXTParams, DebugUtilsMessengerCreateInfoEXT, p_create_info, DebugUtilsMessengerEXT,
         p_messenger
-    ) = utils,
+    ) = from_debug_utils,
     destroy_debug_utils_messenger_ext: DestroyDebugUtilsMessengerEXT(DestroyDebugUtilsMessengerEXTParams, messenger)
 }
 
@@ -666,7 +666,7 @@ messenger_commands! {
     create_debug_report_callback_ext: CreateDebugReportCallbackEXT(
         CreateDebugReportCallbackEXTParams, DebugReportCallbackCreateInfoEXT, p_create_info, DebugReportCallbackEXT,
         p_callback
-    ) = report,
+    ) = from_debug_report,
     destroy_debug_report_callback_ext: DestroyDebugReportCallbackEXT(DestroyDebugReportCallbackEXTParams, callback)
 }
 
@@ -675,9 +675,9 @@ mod tests {
     use super::*;
     use std::sync::Mutex as StdMutex;
 
-    static HEARD: StdMutex<Vec<(u32, String, i32)>> = StdMutex::new(Vec::new());
+    static RECEIVED: StdMutex<Vec<(u32, String, i32)>> = StdMutex::new(Vec::new());
 
-    unsafe extern "system" fn listen(
+    unsafe extern "system" fn debug_callback(
         severity: DebugUtilsMessageSeverityFlagsEXT,
         _: DebugUtilsMessageTypeFlagsEXT,
         data: Ptr<DebugUtilsMessengerCallbackDataEXT>,
@@ -688,7 +688,7 @@ mod tests {
             let data = &*data.as_ptr();
             (CStr::from_ptr(data.p_message.as_ptr().cast()).to_string_lossy().into_owned(), data.message_id_number)
         };
-        HEARD.lock().expect("one test").push((severity.0, text, number));
+        RECEIVED.lock().expect("one test").push((severity.0, text, number));
         Bool32(u32::from(user_data.0 != 0))
     }
 
@@ -696,14 +696,14 @@ mod tests {
         let mut info = DebugUtilsMessengerCreateInfoEXT::zeroed();
         info.message_severity = severities;
         info.message_type = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
-        info.pfn_user_callback = FnPtr((listen as UtilsCallback as *const ()).expose_provenance() as u64);
+        info.pfn_user_callback = FnPtr((debug_callback as UtilsCallback as *const ()).expose_provenance() as u64);
         info.p_user_data = Ptr::new(user_data);
         // SAFETY: the callback is a function of this test with the right prototype.
-        unsafe { Messenger::utils(5, &info) }
+        unsafe { Messenger::from_debug_utils(5, &info) }
     }
 
-    fn error(text: &str) -> Message<'_> {
-        Message::new(Severity::Error, c"SYNC-HAZARD-WRITE-AFTER-WRITE", text)
+    fn error(text: &str) -> OutgoingMessage<'_> {
+        OutgoingMessage::new(MessageSeverity::Error, c"SYNC-HAZARD-WRITE-AFTER-WRITE", text)
     }
 
     #[test]
@@ -711,11 +711,11 @@ mod tests {
         let errors = DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT;
         let messages = Messages {
             chained: vec![messenger(errors, 0)],
-            rules: Rules { limit: Some(2), ..Rules::default() },
+            rules: MessageRules { limit: Some(2), ..MessageRules::default() },
             ..Messages::silent()
         };
         assert!(!messages.send(&error("while it is made")));
-        messages.send(&Message { severity: Severity::Warning, ..error("not wanted") });
+        messages.send(&OutgoingMessage { severity: MessageSeverity::Warning, ..error("not wanted") });
         messages.set_alive(true);
         messages.send(&error("nobody is there"));
         messages.add(messenger(errors, 1));
@@ -725,15 +725,15 @@ mod tests {
         }
         std::thread::scope(|scope| {
             let work = || {
-                mark_own_thread();
-                messages.send_or_keep(&error("of a thread of ours"), true);
+                mark_layer_thread();
+                messages.send_or_queue(&error("of a thread of ours"), true);
             };
             scope.spawn(work).join().expect("it does not panic");
         });
-        messages.send_or_keep(&error("inside of a call"), true);
+        messages.send_or_queue(&error("inside of a call"), true);
         messages.remove(5);
         messages.send(&error("gone"));
-        let heard = std::mem::take(&mut *HEARD.lock().expect("one test"));
+        let heard = std::mem::take(&mut *RECEIVED.lock().expect("one test"));
         let texts: Vec<&str> = heard.iter().map(|it| it.1.as_str()).collect();
         assert_eq!(
             texts,
@@ -745,14 +745,14 @@ mod tests {
     #[test]
     fn filters_know_names_and_numbers() {
         let by = |id| {
-            let rules = Rules { filter: vec![id], ..Rules::default() };
+            let rules = MessageRules { filter: vec![id], ..MessageRules::default() };
             rules.is_filtered(c"SYNC-HAZARD-WRITE-AFTER-WRITE")
         };
         assert!(by(MessageId::Name("SYNC-HAZARD-WRITE-AFTER-WRITE".into())));
         assert!(by(MessageId::Number(0x5c0e_c5d6)));
         assert!(!by(MessageId::Name("SYNC-HAZARD-WRITE-AFTER-READ".into())));
         assert!(by(MessageId::Name("SYNC-HAZARD-WRITE_AFTER_WRITE".into())), "its former name");
-        let rules = Rules { filter: vec![MessageId::Number(0x4cb7_5b2d)], ..Rules::default() };
+        let rules = MessageRules { filter: vec![MessageId::Number(0x4cb7_5b2d)], ..MessageRules::default() };
         assert!(rules.is_filtered(c"SYNC-HAZARD-READ-AFTER-WRITE"), "its former number");
     }
 }

@@ -14,31 +14,31 @@ use lavascope_record::facts::{PackContext, LibraryUse, SubpassUse};
 use lavascope_record::{Call, View, Views};
 use lavascope_stream::{ObjectParent, ObjectSlot};
 
-use crate::deferred::Deferred;
-use crate::hub::HUB;
-use crate::memory::Memories;
+use crate::deferred::DeferredPipelines;
+use crate::hub::PROCESS_STATE;
+use crate::memory::HostVisibleMemories;
 
 /// The objects of a device, or those of the process, by the handles that the driver gave.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct HandleTable {
     slots: TaggedMap,
     children: Mutex<HashMap<ObjectSlot, HashSet<(HandleType, u64)>>>,
-    facts: RwLock<Known>,
-    pub(crate) deferred: Deferred,
+    pack_context: RwLock<StoredPackContext>,
+    pub(crate) deferred: DeferredPipelines,
     /// None where nobody wants to know what is written into them.
-    pub(crate) memories: Option<Memories>,
+    pub(crate) memories: Option<HostVisibleMemories>,
 }
 
 /// Facts by handle.
 #[derive(Default)]
-struct Known {
+struct StoredPackContext {
     subpasses: HashMap<u64, Vec<SubpassUse>>,
     templates: HashMap<u64, Vec<DescriptorUpdateTemplateEntry>>,
     libraries: HashMap<u64, LibraryUse>,
 }
 
 /// The names of what belongs to no device.
-pub(crate) static PROCESS: LazyLock<Names> = LazyLock::new(Names::default);
+pub(crate) static PROCESS_HANDLES: LazyLock<HandleTable> = LazyLock::new(HandleTable::default);
 
 /// Of the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so
 /// that most ids need no look at the slot; zero if that is too large.
@@ -49,7 +49,7 @@ const SERIAL_MAX: u64 = (1 << 24) - 1;
 static SERIALS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 
 /// Whether the objects of a type belong to no device.
-pub(crate) const fn is_of_process(ty: HandleType) -> bool {
+pub(crate) const fn belongs_to_process(ty: HandleType) -> bool {
     matches!(
         ty,
         HandleType::Instance
@@ -63,18 +63,18 @@ pub(crate) const fn is_of_process(ty: HandleType) -> bool {
     )
 }
 
-impl Names {
+impl HandleTable {
     /// Of a device, with what is known of its memories.
-    pub(crate) fn of_device(memories: Option<Memories>) -> Names {
-        let mut names = Names::default();
+    pub(crate) fn of_device(memories: Option<HostVisibleMemories>) -> HandleTable {
+        let mut names = HandleTable::default();
         names.memories = memories;
         names
     }
 
     /// The names that hold objects of a type, of those of a device and of the process.
     #[inline(always)]
-    pub(crate) fn of(&self, ty: HandleType) -> &Names {
-        if is_of_process(ty) { &PROCESS } else { self }
+    pub(crate) fn table_for(&self, ty: HandleType) -> &HandleTable {
+        if belongs_to_process(ty) { &PROCESS_HANDLES } else { self }
     }
 
     #[inline(always)]
@@ -88,7 +88,7 @@ impl Names {
         let value = self.slots.get(handle, ty as u8)?;
         let slot = ObjectSlot::from_number(value as u32);
         let id = match value >> SLOT_BITS & SERIAL_MAX {
-            0 => ObjectId::checked(HUB.objects.raw_id(slot), ty)?,
+            0 => ObjectId::checked(PROCESS_STATE.objects.raw_id(slot), ty)?,
             serial => ObjectId::new(ty, serial - 1)?,
         };
         Some((id, slot))
@@ -96,7 +96,7 @@ impl Names {
 
     /// The handle of an object that is alive. Looks at all of them.
     pub(crate) fn handle_of(&self, id: ObjectId) -> Option<u64> {
-        let is_it = |value: u64| HUB.objects.id(ObjectSlot::from_number(value as u32)) == Some(id);
+        let is_it = |value: u64| PROCESS_STATE.objects.id(ObjectSlot::from_number(value as u32)) == Some(id);
         self.slots.entries_unsorted().into_iter().find(|(_, value)| is_it(*value)).map(|it| it.0)
     }
 
@@ -105,10 +105,10 @@ impl Names {
         if handle == 0 || handle == u64::MAX {
             return None;
         }
-        self.forget(ty, handle);
+        self.remove(ty, handle);
         let serial = SERIALS[ty as usize].fetch_add(1, Ordering::Relaxed);
         let id = ObjectId::new(ty, serial)?;
-        let slot = HUB.objects.add(id, parent, note)?;
+        let slot = PROCESS_STATE.objects.add(id, parent, note)?;
         if let ObjectParent::Owner(parent) | ObjectParent::SharedSyncDomain(parent) = parent {
             self.children().entry(parent).or_default().insert((ty, handle));
         }
@@ -118,33 +118,33 @@ impl Names {
     }
 
     /// The object is no more, nor is what was allocated from it.
-    pub(crate) fn forget(&self, ty: HandleType, handle: u64) {
+    pub(crate) fn remove(&self, ty: HandleType, handle: u64) {
         let Some(slot) = self.slot(ty, handle) else { return };
-        self.forget_children(slot);
+        self.remove_children(slot);
         self.slots.remove(handle, ty as u8);
-        if let Some(parent) = HUB.objects.parent(slot)
+        if let Some(parent) = PROCESS_STATE.objects.parent(slot)
             && let Some(siblings) = self.children().get_mut(&parent)
         {
             siblings.remove(&(ty, handle));
         }
-        HUB.objects.remove(slot);
-        let facts = || self.facts.write().unwrap_or_else(PoisonError::into_inner);
+        PROCESS_STATE.objects.remove(slot);
+        let facts = || self.pack_context.write().unwrap_or_else(PoisonError::into_inner);
         match ty {
-            HandleType::CommandBuffer => HUB.next_generation(),
+            HandleType::CommandBuffer => PROCESS_STATE.next_generation(),
             HandleType::RenderPass => drop(facts().subpasses.remove(&handle)),
             HandleType::DescriptorUpdateTemplate => drop(facts().templates.remove(&handle)),
             HandleType::Pipeline => _ = facts().libraries.remove(&handle),
-            HandleType::DeferredOperationKHR => self.deferred.forget(handle),
+            HandleType::DeferredOperationKHR => self.deferred.remove(handle),
             // Nothing more is known of others.
             _ => {}
         }
     }
 
     /// What was allocated from a pool is no more.
-    pub(crate) fn forget_children(&self, parent: ObjectSlot) {
+    pub(crate) fn remove_children(&self, parent: ObjectSlot) {
         let children = self.children().remove(&parent);
         for (ty, handle) in children.into_iter().flatten() {
-            self.forget(ty, handle);
+            self.remove(ty, handle);
         }
     }
 
@@ -153,8 +153,8 @@ impl Names {
     }
 
     /// What a call that succeeded says about the objects it made.
-    pub(crate) fn study(&self, call: Call<'_>, made: &[u64]) {
-        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn store_pack_context(&self, call: Call<'_>, made: &[u64]) {
+        let mut facts = self.pack_context.write().unwrap_or_else(PoisonError::into_inner);
         match call {
             Call::CreateRenderPass(it) => {
                 let subpasses = it.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use).collect());
@@ -179,37 +179,37 @@ impl Names {
     }
 }
 
-impl Drop for Names {
+impl Drop for HandleTable {
     /// A device ends with all that nobody destroyed.
     fn drop(&mut self) {
-        HUB.next_generation();
+        PROCESS_STATE.next_generation();
         for (_, value) in self.slots.entries_unsorted() {
-            HUB.objects.remove(ObjectSlot::from_number(value as u32));
+            PROCESS_STATE.objects.remove(ObjectSlot::from_number(value as u32));
         }
     }
 }
 
 /// In the note of a command buffer.
-pub(crate) const SECONDARY: u32 = 1;
+pub(crate) const NOTE_SECONDARY: u32 = 1;
 
-impl PackContext for Names {
+impl PackContext for HandleTable {
     fn is_secondary(&self, command_buffer: u64) -> Option<bool> {
         let slot = self.slot(HandleType::CommandBuffer, command_buffer)?;
-        Some(HUB.objects.user_data(slot) & SECONDARY != 0)
+        Some(PROCESS_STATE.objects.user_data(slot) & NOTE_SECONDARY != 0)
     }
 
     fn subpass(&self, render_pass: u64, subpass: u32) -> Option<SubpassUse> {
-        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        let facts = self.pack_context.read().unwrap_or_else(PoisonError::into_inner);
         facts.subpasses.get(&render_pass)?.get(subpass as usize).copied()
     }
 
     fn library(&self, pipeline: u64) -> Option<LibraryUse> {
-        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        let facts = self.pack_context.read().unwrap_or_else(PoisonError::into_inner);
         facts.libraries.get(&pipeline).copied()
     }
 
     fn template(&self, template: u64) -> Option<Vec<DescriptorUpdateTemplateEntry>> {
-        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        let facts = self.pack_context.read().unwrap_or_else(PoisonError::into_inner);
         facts.templates.get(&template).cloned()
     }
 }
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn ids_are_those_of_their_slots_also_when_they_are_large() {
-        let (names, ty) = (Names::default(), HandleType::Buffer);
+        let (names, ty) = (HandleTable::default(), HandleType::Buffer);
         for first in [0, SERIAL_MAX - 2, 1 << 40] {
             SERIALS[ty as usize].store(first, Ordering::Relaxed);
             for serial in first..first + 4 {
@@ -261,7 +261,7 @@ mod tests {
                 let slot = names.add(ty, handle, ObjectParent::None, 0).expect("there is room");
                 let expected = (ObjectId::new(ty, serial).expect("it is not too large"), slot);
                 assert_eq!(names.object(ty, handle), Some(expected));
-                assert_eq!((names.slot(ty, handle), HUB.objects.id(slot)), (Some(slot), Some(expected.0)));
+                assert_eq!((names.slot(ty, handle), PROCESS_STATE.objects.id(slot)), (Some(slot), Some(expected.0)));
             }
         }
         assert_eq!(names.object(ty, 0x10), None);

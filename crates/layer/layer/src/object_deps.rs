@@ -11,93 +11,93 @@ use lavascope_stream::SyncDomain;
 
 use crate::breach;
 use crate::device::DeviceData;
-use crate::hub::HUB;
-use crate::names::Names;
+use crate::hub::PROCESS_STATE;
+use crate::names::HandleTable;
 
 /// The command buffer that the thread recorded into last: mostly the one it records into next.
 #[derive(Clone, Copy)]
-pub(crate) struct Recorder {
+pub(crate) struct LastCommandBuffer {
     pub(crate) handle: u64,
     /// The generation in which this was true.
     pub(crate) generation: u64,
     /// Alive as long as the generation does not move: whoever destroys the device moves it first.
     pub(crate) owner: NonNull<DeviceData>,
     pub(crate) id: ObjectId,
-    pub(crate) keeper: SyncDomain<'static>,
+    pub(crate) sync_domain: SyncDomain<'static>,
 }
 
 /// What packing a call finds out about its objects.
 #[derive(Default)]
-pub(crate) struct Notes {
+pub(crate) struct ObjectDeps {
     /// Touches by other threads.
-    pub(crate) touches: RefCell<Vec<u64>>,
+    pub(crate) order_edges: RefCell<Vec<u64>>,
     /// The first object that the call has to itself: all there is for recorded commands.
-    pub(crate) first: Cell<Option<SyncDomain<'static>>>,
-    pub(crate) more: RefCell<Vec<SyncDomain<'static>>>,
+    pub(crate) first_exclusive: Cell<Option<SyncDomain<'static>>>,
+    pub(crate) other_exclusives: RefCell<Vec<SyncDomain<'static>>>,
     /// Those of them that another thread had last, with its touch.
-    pub(crate) taken_over: RefCell<Vec<(ObjectId, u64)>>,
+    pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
 }
 
 /// Gives objects their ids, and notes what the call must come after.
-pub(crate) struct Look<'a> {
-    pub(crate) names: &'a Names,
+pub(crate) struct ObjectIdResolver<'a> {
+    pub(crate) names: &'a HandleTable,
     pub(crate) thread: u32,
-    pub(crate) notes: &'a Notes,
+    pub(crate) deps: &'a ObjectDeps,
     /// Whether somebody wants to know what the call must come after.
     pub(crate) is_ordered: bool,
-    pub(crate) recorder: Option<&'a Recorder>,
+    pub(crate) last_command_buffer: Option<&'a LastCommandBuffer>,
 }
 
-impl IdResolver for Look<'_> {
+impl IdResolver for ObjectIdResolver<'_> {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
-        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.recorder)
+        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.last_command_buffer)
             && it.handle == handle
         {
             return it.id;
         }
-        let Some((id, slot)) = self.names.of(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
+        let Some((id, slot)) = self.names.table_for(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
         if !self.is_ordered {
             return id;
         }
-        let keeper = HUB.objects.sync_domain(slot);
+        let keeper = PROCESS_STATE.objects.sync_domain(slot);
         let touch = keeper.last_edge();
         let is_exclusive = access == Access::Exclusive && breach::is_exclusive(ty, slot);
         if touch != 0 && OrderEdge::from_word(touch).thread != self.thread {
-            self.notes.touches.borrow_mut().push(touch);
-            if is_exclusive && !breach::is_shared(ty, slot) {
-                self.notes.taken_over.borrow_mut().push((id, touch));
+            self.deps.order_edges.borrow_mut().push(touch);
+            if is_exclusive && !breach::allows_concurrent_use(ty, slot) {
+                self.deps.last_used_elsewhere.borrow_mut().push((id, touch));
             }
         }
         if is_exclusive {
-            self.notes.exclusive(keeper);
+            self.deps.add_exclusive(keeper);
         }
         id
     }
 }
 
-impl Notes {
+impl ObjectDeps {
     /// Nothing was found out about the objects of the call.
     pub(crate) fn clear(&mut self) {
-        self.touches.get_mut().clear();
-        self.first.take();
-        self.more.get_mut().clear();
-        self.taken_over.get_mut().clear();
+        self.order_edges.get_mut().clear();
+        self.first_exclusive.take();
+        self.other_exclusives.get_mut().clear();
+        self.last_used_elsewhere.get_mut().clear();
     }
 
     #[inline(always)]
-    pub(crate) fn exclusive(&self, keeper: SyncDomain<'static>) {
-        match self.first.get() {
-            None => self.first.set(Some(keeper)),
-            Some(_) => self.more.borrow_mut().push(keeper),
+    pub(crate) fn add_exclusive(&self, keeper: SyncDomain<'static>) {
+        match self.first_exclusive.get() {
+            None => self.first_exclusive.set(Some(keeper)),
+            Some(_) => self.other_exclusives.borrow_mut().push(keeper),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn touch_all(&self, by: OrderEdge) {
-        let Some(first) = self.first.take() else { return };
+    pub(crate) fn mark_all_used(&self, by: OrderEdge) {
+        let Some(first) = self.first_exclusive.take() else { return };
         first.set_last_edge(by);
-        let mut more = self.more.borrow_mut();
+        let mut more = self.other_exclusives.borrow_mut();
         if !more.is_empty() {
             more.drain(..).for_each(|it| it.set_last_edge(by));
         }

@@ -7,39 +7,39 @@ use std::fs::File;
 use std::io::Write;
 
 use lavascope_record::{ObjectNames, OrderEdge, check, print::print_with};
-use lavascope_settings::Output;
+use lavascope_settings::OutputTarget;
 
-pub(crate) struct Printer {
-    output: Output,
-    to: Box<dyn Write + Send>,
+pub(crate) struct CallLogWriter {
+    output: OutputTarget,
+    writer: Box<dyn Write + Send>,
     /// The thread whose call was printed last.
     thread: u32,
-    titles: ObjectNames,
+    object_names: ObjectNames,
 }
 
-impl Printer {
-    pub(crate) fn open(output: &Output) -> Result<Printer, String> {
+impl CallLogWriter {
+    pub(crate) fn open(output: &OutputTarget) -> Result<CallLogWriter, String> {
         let to: Box<dyn Write + Send> = match output {
-            Output::Stderr => Box::new(std::io::stderr()),
-            Output::Stdout => Box::new(std::io::stdout()),
-            Output::File(path) => {
+            OutputTarget::Stderr => Box::new(std::io::stderr()),
+            OutputTarget::Stdout => Box::new(std::io::stdout()),
+            OutputTarget::File(path) => {
                 let file = File::options().create(true).append(true).open(path);
                 Box::new(file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?)
             }
         };
-        Ok(Printer { output: output.clone(), to, thread: 1, titles: ObjectNames::default() })
+        Ok(CallLogWriter { output: output.clone(), writer: to, thread: 1, object_names: ObjectNames::default() })
     }
 
-    pub(crate) fn output(&self) -> &Output {
+    pub(crate) fn output(&self) -> &OutputTarget {
         &self.output
     }
 
     pub(crate) fn record(&mut self, thread: u32, record: &[u64]) {
         let mut text = match check(record) {
             Ok(record) => {
-                self.titles.apply(record);
+                self.object_names.apply(record);
                 let after = |it: OrderEdge| format!("// after call {} of thread {}\n", it.call, it.thread);
-                record.order_edges().map(after).collect::<String>() + &print_with(record, &self.titles)
+                record.order_edges().map(after).collect::<String>() + &print_with(record, &self.object_names)
             }
             Err(error) => format!("a bug of ours, please report it: {error}\n"),
         };
@@ -48,6 +48,6 @@ impl Printer {
             text.insert_str(0, &format!("// thread {thread}\n"));
         }
         // The application goes on whatever becomes of our file.
-        let _ = self.to.write_all(text.as_bytes());
+        let _ = self.writer.write_all(text.as_bytes());
     }
 }

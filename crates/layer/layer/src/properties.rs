@@ -5,7 +5,7 @@ use lavascope_abi::*;
 use crate::application::find_in_chain;
 use crate::dispatch::dispatch_key;
 use crate::entry::CHAINS;
-use crate::fence::fence;
+use crate::fence::catch_panic;
 use crate::generated::shim;
 use crate::instance::InstanceData;
 
@@ -19,7 +19,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties<const CHAIN:
     // SAFETY: VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter: a physical device that is alive, and so is
     // its instance, whose key it shares. Both stay so until the call returns.
     let Some(owner) = (unsafe { CHAINS[CHAIN].instances.get(dispatch_key(physical_device.0)) }) else { return };
-    let shim = owner.shim(Command::GetPhysicalDeviceProperties);
+    let shim = owner.shim_if_watched(Command::GetPhysicalDeviceProperties);
     // SAFETY: null is none. `shim` gives the function that stands in for this command, with the command's prototype.
     let shim = unsafe { std::mem::transmute::<FnPtr, Option<FnGetPhysicalDeviceProperties>>(shim) };
     let Some(next) = shim.or(owner.table.get_physical_device_properties) else { return };
@@ -28,8 +28,8 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties<const CHAIN:
     unsafe { next(physical_device, p_properties) };
     // SAFETY: VUID-vkGetPhysicalDeviceProperties-pProperties-parameter: it leads to a structure that the call writes.
     // The next function has returned, so that until this call returns the structure is ours alone.
-    let work = || unsafe { p_properties.as_mut_ptr().as_mut() }.map_or((), |it| lower(&mut it.limits));
-    fence(Command::GetPhysicalDeviceProperties, work, || ());
+    let work = || unsafe { p_properties.as_mut_ptr().as_mut() }.map_or((), |it| reserve_descriptor_set(&mut it.limits));
+    catch_panic(Command::GetPhysicalDeviceProperties, work, || ());
 }
 
 pub(crate) unsafe extern "system" fn get_physical_device_properties2<const CHAIN: usize>(
@@ -39,7 +39,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties2<const CHAIN
     // SAFETY: VUID-vkGetPhysicalDeviceProperties2-physicalDevice-parameter: a physical device that is alive, and so is
     // its instance, whose key it shares. Both stay so until the call returns.
     let Some(owner) = (unsafe { CHAINS[CHAIN].instances.get(dispatch_key(physical_device.0)) }) else { return };
-    let shim = owner.shim(Command::GetPhysicalDeviceProperties2);
+    let shim = owner.shim_if_watched(Command::GetPhysicalDeviceProperties2);
     // SAFETY: null is none. `shim` gives the function that stands in for this command, with the command's prototype.
     let shim = unsafe { std::mem::transmute::<FnPtr, Option<FnGetPhysicalDeviceProperties2>>(shim) };
     let Some(next) = shim.or(owner.table.get_physical_device_properties2) else { return };
@@ -50,22 +50,22 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties2<const CHAIN
         // SAFETY: VUID-vkGetPhysicalDeviceProperties2-pProperties-parameter: it leads to a structure that the call
         // writes. The next function has returned, so that until this call returns the structure is ours alone.
         let Some(it) = (unsafe { p_properties.as_mut_ptr().as_mut() }) else { return };
-        lower(&mut it.properties.limits);
+        reserve_descriptor_set(&mut it.properties.limits);
         // SAFETY: VUID-VkPhysicalDeviceProperties2-pNext-pNext: the chain of the structure that was just written.
-        unsafe { clamp(it.p_next) };
+        unsafe { clamp_descriptor_limits(it.p_next) };
     };
-    fence(Command::GetPhysicalDeviceProperties2, work, || ());
+    catch_panic(Command::GetPhysicalDeviceProperties2, work, || ());
 }
 
 impl InstanceData {
     /// What stands in for a command where somebody listens; null where nobody does.
-    fn shim(&self, command: Command) -> FnPtr {
+    fn shim_if_watched(&self, command: Command) -> FnPtr {
         if self.listeners == 0 { FnPtr::default() } else { shim(command) }
     }
 }
 
 /// One descriptor set is ours.
-fn lower(limits: &mut PhysicalDeviceLimits) {
+fn reserve_descriptor_set(limits: &mut PhysicalDeviceLimits) {
     limits.max_bound_descriptor_sets = limits.max_bound_descriptor_sets.saturating_sub(1);
 }
 
@@ -73,7 +73,7 @@ fn lower(limits: &mut PhysicalDeviceLimits) {
 ///
 /// The chain must be that of a `VkPhysicalDeviceProperties2` which a call that has not returned to the application has
 /// written.
-unsafe fn clamp(chain: Ptr<Opaque>) {
+unsafe fn clamp_descriptor_limits(chain: Ptr<Opaque>) {
     let ty = StructureType::PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES;
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
     if let Some(it) = unsafe { find_in_chain::<PhysicalDeviceDescriptorIndexingProperties>(chain, ty) } {

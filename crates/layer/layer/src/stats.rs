@@ -6,19 +6,19 @@ use lavascope_abi::Command;
 use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase};
 
 #[derive(Default)]
-pub(crate) struct Stats {
+pub(crate) struct CallStats {
     by_command: Vec<u64>,
     by_thread: BTreeMap<u32, u64>,
     /// The records must pass a check in debug builds, so that tests with real programs prove the packers.
-    pub(crate) broken: u64,
+    pub(crate) malformed: u64,
 }
 
-impl Stats {
+impl CallStats {
     pub(crate) fn record(&mut self, thread: u32, record: &[u64]) {
         let [first, second] = [record[0], record[HEADER_SIZE / 8 - 1]];
         let head = RecordHeader::from_words(first, second);
         if cfg!(debug_assertions) && lavascope_record::check(record).is_err() {
-            self.broken += 1;
+            self.malformed += 1;
         }
         if head.kind == RecordPhase::Enter as u8 {
             if self.by_command.is_empty() {

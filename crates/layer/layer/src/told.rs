@@ -4,16 +4,16 @@ use std::ffi::CString;
 
 use lavascope_abi::{HandleType, ObjectId, ObjectType};
 use lavascope_diag::{CallStack, Diagnostic, DiagnosticIdentity, DebugLabels, render_text};
-use lavascope_settings::Severity;
+use lavascope_settings::MessageSeverity;
 use serde_json::{Value, json};
 
 use crate::backtrace;
-use crate::messages::{Message, MessageLabels, MessageObject, Messages};
-use crate::names::Names;
-use crate::validation::Wanted;
+use crate::messages::{OutgoingMessage, MessageLabels, MessageObject, Messages};
+use crate::names::HandleTable;
+use crate::validation::FindingFilter;
 
-pub(crate) struct Told {
-    pub(crate) severity: Severity,
+pub(crate) struct RenderedFinding {
+    pub(crate) severity: MessageSeverity,
     pub(crate) name: CString,
     pub(crate) text: String,
     function: String,
@@ -24,14 +24,14 @@ pub(crate) struct Told {
     pub(crate) ignored_by: Option<String>,
 }
 
-impl Told {
+impl RenderedFinding {
     /// The words of a finding, as an instance wants them.
-    pub(crate) fn new(it: &Diagnostic, messages: &Messages, wanted: Wanted) -> Told {
-        let facts = if messages.has_facts() { it.properties.clone() } else { Vec::new() };
+    pub(crate) fn new(it: &Diagnostic, messages: &Messages, wanted: FindingFilter) -> RenderedFinding {
+        let facts = if messages.has_extra_properties() { it.properties.clone() } else { Vec::new() };
         let text = render_text(&Diagnostic { count: 1, properties: facts, ..it.clone() });
         let labels = it.locations.first().map_or_else(DebugLabels::default, |it| it.labels.clone());
         let list = |all: Vec<String>| all.into_iter().filter_map(|it| CString::new(it).ok()).collect();
-        Told {
+        RenderedFinding {
             severity: wanted.severity(it),
             name: CString::new(&*it.code.0).unwrap_or_default(),
             // The first line has severity and code, which a message has apart.
@@ -43,17 +43,17 @@ impl Told {
         }
     }
 
-    pub(crate) fn message(&self) -> Message<'_> {
+    pub(crate) fn message(&self) -> OutgoingMessage<'_> {
         self.message_about(&[])
     }
 
-    pub(crate) fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> Message<'a> {
-        let own = Message::new(self.severity, &self.name, &self.text);
-        Message { function: &self.function, labels: &self.labels, objects, ..own }
+    pub(crate) fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> OutgoingMessage<'a> {
+        let own = OutgoingMessage::new(self.severity, &self.name, &self.text);
+        OutgoingMessage { function: &self.function, labels: &self.labels, objects, ..own }
     }
 
     /// The objects that are alive, by the handles that the application has for them.
-    pub(crate) fn objects(&self, names: &Names) -> Vec<MessageObject> {
+    pub(crate) fn objects(&self, names: &HandleTable) -> Vec<MessageObject> {
         let made = |it: &(ObjectId, Option<CString>)| {
             let handle_type = it.0.ty()?;
             let ty = match handle_type {
@@ -71,7 +71,7 @@ impl Told {
     }
 
     /// The finding as the report has it.
-    pub(crate) fn line(&self, it: &Diagnostic, count: u64) -> Value {
+    pub(crate) fn to_json(&self, it: &Diagnostic, count: u64) -> Value {
         let text = render_text(&Diagnostic { count: 1, properties: Vec::new(), ..it.clone() });
         let identity = DiagnosticIdentity::of(it);
         let places = it
@@ -85,14 +85,14 @@ impl Told {
         json!({
             "code": it.code.0,
             "severity": match self.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-                Severity::Note => "info",
+                MessageSeverity::Error => "error",
+                MessageSeverity::Warning => "warning",
+                MessageSeverity::Note => "info",
             },
             "text": text.trim_end(),
             "count": count,
             "identity": identity.lines,
-            "stacks": it.stacks.iter().map(stack).collect::<Value>(),
+            "stacks": it.stacks.iter().map(stack_json).collect::<Value>(),
             "details": {
                 "message_id": it.code.message_id(),
                 "fingerprint": identity.fingerprint(),
@@ -126,7 +126,7 @@ fn stacks_text(it: &Diagnostic) -> String {
     text
 }
 
-fn stack(it: &CallStack) -> Value {
+fn stack_json(it: &CallStack) -> Value {
     let frames = backtrace::frames(it.number).into_iter();
     let frames = frames.map(|it| json!({ "module": it.module.as_deref(), "offset": it.offset, "symbol": it.symbol }));
     json!({ "role": it.role, "frames": frames.collect::<Value>() })

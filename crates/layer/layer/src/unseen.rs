@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
-use crate::chain::loader_data;
+use crate::chain::find_set_loader_data;
 use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
-use crate::enumerate::answer;
-use crate::fence::fence;
+use crate::enumerate::write_enumeration;
+use crate::fence::catch_panic;
 use crate::interface::{FAILED, out};
 use crate::{DeviceTable, InstanceTable};
 
@@ -30,40 +30,40 @@ const PRESENT_MODES: [PresentModeKHR; 3] =
     [PresentModeKHR::FIFO_KHR, PresentModeKHR::IMMEDIATE_KHR, PresentModeKHR::MAILBOX_KHR];
 
 /// All that there is of ours, in this process.
-struct State {
-    next: u64,
+struct HeadlessState {
+    next_handle: u64,
     surfaces: BTreeSet<u64>,
-    swapchains: BTreeMap<u64, Swapchain>,
+    swapchains: BTreeMap<u64, HeadlessSwapchain>,
 }
 
 /// Images that are acquired in turns.
 #[derive(Default)]
-struct Swapchain {
+struct HeadlessSwapchain {
     images: Vec<(Image, DeviceMemory)>,
-    turn: usize,
+    next_image: usize,
 }
 
-static STATE: Mutex<State> =
-    Mutex::new(State { next: FIRST_HANDLE, surfaces: BTreeSet::new(), swapchains: BTreeMap::new() });
+static STATE: Mutex<HeadlessState> =
+    Mutex::new(HeadlessState { next_handle: FIRST_HANDLE, surfaces: BTreeSet::new(), swapchains: BTreeMap::new() });
 
-fn state() -> MutexGuard<'static, State> {
+fn state() -> MutexGuard<'static, HeadlessState> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
-    fn handle(&mut self) -> u64 {
-        self.next += 1;
-        self.next
+impl HeadlessState {
+    fn new_handle(&mut self) -> u64 {
+        self.next_handle += 1;
+        self.next_handle
     }
 }
 
-fn is_ours(surface: SurfaceKHR) -> bool {
+fn is_headless(surface: SurfaceKHR) -> bool {
     state().surfaces.contains(&surface.0)
 }
 
-stand_in! {
+hook_functions! {
     /// Functions of an instance.
-    OfInstance for InstanceTable {
+    HeadlessInstanceFunctions for InstanceTable {
         destroy_surface_khr: FnDestroySurfaceKHR,
         get_physical_device_surface_support_khr: FnGetPhysicalDeviceSurfaceSupportKHR,
         get_physical_device_surface_capabilities_khr: FnGetPhysicalDeviceSurfaceCapabilitiesKHR,
@@ -74,9 +74,9 @@ stand_in! {
     } and uses {}
 }
 
-stand_in! {
+hook_functions! {
     /// Functions of a device.
-    OfDevice for DeviceTable {
+    HeadlessDeviceFunctions for DeviceTable {
         create_swapchain_khr: FnCreateSwapchainKHR,
         destroy_swapchain_khr: FnDestroySwapchainKHR,
         get_swapchain_images_khr: FnGetSwapchainImagesKHR,
@@ -94,29 +94,29 @@ stand_in! {
     }
 }
 
-impl OfInstance {
-    pub(crate) fn begin(table: &mut InstanceTable) -> OfInstance {
+impl HeadlessInstanceFunctions {
+    pub(crate) fn begin(table: &mut InstanceTable) -> HeadlessInstanceFunctions {
         table.create_headless_surface_ext = Some(create_headless_surface_ext);
-        OfInstance::install(table)
+        HeadlessInstanceFunctions::install(table)
     }
 }
 
 /// A device whose swapchains may be ours.
-pub(crate) struct Unseen {
-    next: OfDevice,
+pub(crate) struct HeadlessDevice {
+    next: HeadlessDeviceFunctions,
     device: Device,
     /// Where acquiring an image signals.
     queue: Queue,
 }
 
-impl Unseen {
+impl HeadlessDevice {
     /// None where the driver does not know swapchains at all.
     ///
     /// # Safety
     ///
     /// The device must have just been made with this info, by a `vkCreateDevice` that the loader passed to this layer and
     /// that has not returned to the application, and the table must have its functions. Nobody may use the result once the device is destroyed.
-    pub(crate) unsafe fn begin(device: Device, info: &DeviceCreateInfo, table: &mut DeviceTable) -> Option<Unseen> {
+    pub(crate) unsafe fn begin(device: Device, info: &DeviceCreateInfo, table: &mut DeviceTable) -> Option<HeadlessDevice> {
         table.create_swapchain_khr?;
         let queues = match info.queue_create_info_count {
             0 => &[],
@@ -131,26 +131,26 @@ impl Unseen {
         // without flags (VUID-vkGetDeviceQueue-flags-01841); the place is ours.
         unsafe { get(device, family, 0, out(&mut queue)) };
         // SAFETY: the chain of a `vkCreateDevice` that the loader handed to this layer, by the contract of this function.
-        if let Some(set) = unsafe { loader_data(info.p_next) } {
+        if let Some(set) = unsafe { find_set_loader_data(info.p_next) } {
             // SAFETY: the loader's function, for a dispatchable object of a device that it is making: layers below us know
             // the queue by what this writes, also if the application never asks for it.
             unsafe { set(device, queue.0) };
         }
-        Some(Unseen { next: OfDevice::install(table), device, queue })
+        Some(HeadlessDevice { next: HeadlessDeviceFunctions::install(table), device, queue })
     }
 
     /// # Safety
     ///
     /// The info must be that of a `vkCreateSwapchainKHR` on this device that obeys its VUIDs and has not returned.
-    unsafe fn create(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<Swapchain, Result> {
-        let mut made = Swapchain::default();
+    unsafe fn create_swapchain(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<HeadlessSwapchain, Result> {
+        let mut made = HeadlessSwapchain::default();
         for _ in 0..info.min_image_count.clamp(IMAGES_MIN, IMAGES_MAX) {
             // SAFETY: the contract of this function, which is that of `image`.
-            match unsafe { self.image(info) } {
+            match unsafe { self.create_image(info) } {
                 Ok(it) => made.images.push(it),
                 Err(result) => {
                     // SAFETY: images that were just made, which nobody else has.
-                    unsafe { self.end(&made) };
+                    unsafe { self.destroy_images(&made) };
                     return Err(result);
                 }
             }
@@ -161,7 +161,7 @@ impl Unseen {
     /// # Safety
     ///
     /// The info must be that of a `vkCreateSwapchainKHR` on this device that obeys its VUIDs and has not returned.
-    unsafe fn image(&self, of: &SwapchainCreateInfoKHR) -> core::result::Result<(Image, DeviceMemory), Result> {
+    unsafe fn create_image(&self, of: &SwapchainCreateInfoKHR) -> core::result::Result<(Image, DeviceMemory), Result> {
         let is_mutable = of.flags.0 & SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0 != 0;
         let mutable = ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0;
         let info = ImageCreateInfo {
@@ -196,7 +196,7 @@ impl Unseen {
         let bound = allocated.and_then(|()| succeeded(unsafe { bind(device, image, memory, 0) }));
         if let Err(result) = bound {
             // SAFETY: objects that were just made, which nobody else has; memory that was not allocated is null.
-            unsafe { self.end(&Swapchain { images: vec![(image, memory)], turn: 0 }) };
+            unsafe { self.destroy_images(&HeadlessSwapchain { images: vec![(image, memory)], next_image: 0 }) };
             return Err(result);
         }
         Ok((image, memory))
@@ -205,7 +205,7 @@ impl Unseen {
     /// # Safety
     ///
     /// The images must be of this device, all uses of them must be over, and nobody may use them any more.
-    unsafe fn end(&self, swapchain: &Swapchain) {
+    unsafe fn destroy_images(&self, swapchain: &HeadlessSwapchain) {
         let (Some(destroy), Some(free)) = (self.next.destroy_image, self.next.free_memory) else { return };
         for (image, memory) in &swapchain.images {
             // SAFETY: the contract of this function, for a device that is alive by that of `begin`; null is allowed.
@@ -244,19 +244,19 @@ fn succeeded(result: Result) -> core::result::Result<(), Result> {
 /// # Safety
 ///
 /// An instance or physical device that is alive, and stays so while the result is used.
-unsafe fn instance_of<'a>(handle: u64) -> Option<&'a OfInstance> {
+unsafe fn headless_instance_of<'a>(handle: u64) -> Option<&'a HeadlessInstanceFunctions> {
     // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
     // used.
-    unsafe { WATCHED_INSTANCES.get(dispatch_key(handle)) }?.unseen.as_ref()
+    unsafe { WATCHED_INSTANCES.get(dispatch_key(handle)) }?.headless_surfaces.as_ref()
 }
 
 /// # Safety
 ///
 /// A device, queue or command buffer that is alive, and stays so while the result is used.
-unsafe fn device_of<'a>(handle: u64) -> Option<&'a Unseen> {
+unsafe fn headless_device_of<'a>(handle: u64) -> Option<&'a HeadlessDevice> {
     // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
     // used.
-    unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.unseen.as_ref()
+    unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.headless_surfaces.as_ref()
 }
 
 unsafe extern "system" fn create_headless_surface_ext(
@@ -267,21 +267,21 @@ unsafe extern "system" fn create_headless_surface_ext(
 ) -> Result {
     let make = || {
         let mut state = state();
-        let handle = state.handle();
+        let handle = state.new_handle();
         state.surfaces.insert(handle);
         // SAFETY: VUID-vkCreateHeadlessSurfaceEXT-pSurface-parameter: a place for the handle.
         unsafe { p_surface.as_mut_ptr().write(SurfaceKHR(handle)) };
         Result::SUCCESS
     };
-    fence("vkCreateHeadlessSurfaceEXT", make, || FAILED)
+    catch_panic("vkCreateHeadlessSurfaceEXT", make, || FAILED)
 }
 
 unsafe extern "system" fn destroy_surface_khr(instance: Instance, surface: SurfaceKHR, p_allocator: Ptr<Opaque>) {
-    if fence("vkDestroySurfaceKHR", || state().surfaces.remove(&surface.0), || true) {
+    if catch_panic("vkDestroySurfaceKHR", || state().surfaces.remove(&surface.0), || true) {
         return;
     }
     // SAFETY: VUID-vkDestroySurfaceKHR-instance-parameter: it is alive until the call returns.
-    let next = unsafe { instance_of(instance.0) }.and_then(|it| it.destroy_surface_khr);
+    let next = unsafe { headless_instance_of(instance.0) }.and_then(|it| it.destroy_surface_khr);
     if let Some(next) = next {
         // SAFETY: what stood in the table for this command, with what the application passed to it.
         unsafe { next(instance, surface, p_allocator) };
@@ -294,13 +294,13 @@ unsafe extern "system" fn get_physical_device_surface_support_khr(
     surface: SurfaceKHR,
     p_supported: Ptr<Bool32>,
 ) -> Result {
-    if is_ours(surface) {
+    if is_headless(surface) {
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceSupportKHR-pSupported-parameter: a place for the answer.
         unsafe { p_supported.as_mut_ptr().write(Bool32::TRUE) };
         return Result::SUCCESS;
     }
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceSupportKHR-physicalDevice-parameter: it is alive until the call returns.
-    let owner = unsafe { instance_of(physical_device.0) };
+    let owner = unsafe { headless_instance_of(physical_device.0) };
     let next = owner.and_then(|it| it.get_physical_device_surface_support_khr);
     // SAFETY: what stood in the table for this command, with what the application passed to it.
     next.map_or(FAILED, |next| unsafe { next(physical_device, family, surface, p_supported) })
@@ -333,7 +333,7 @@ unsafe extern "system" fn get_physical_device_surface_capabilities_khr(
     surface: SurfaceKHR,
     p_capabilities: Ptr<SurfaceCapabilitiesKHR>,
 ) -> Result {
-    if is_ours(surface) {
+    if is_headless(surface) {
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilitiesKHR-pSurfaceCapabilities-parameter: a place for the
         // answer.
         unsafe { p_capabilities.as_mut_ptr().write(capabilities()) };
@@ -341,7 +341,7 @@ unsafe extern "system" fn get_physical_device_surface_capabilities_khr(
     }
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilitiesKHR-physicalDevice-parameter: it is alive until the call
     // returns.
-    let owner = unsafe { instance_of(physical_device.0) };
+    let owner = unsafe { headless_instance_of(physical_device.0) };
     let next = owner.and_then(|it| it.get_physical_device_surface_capabilities_khr);
     // SAFETY: what stood in the table for this command, with what the application passed to it.
     next.map_or(FAILED, |next| unsafe { next(physical_device, surface, p_capabilities) })
@@ -353,7 +353,7 @@ unsafe extern "system" fn get_physical_device_surface_capabilities2_khr(
     p_capabilities: Ptr<SurfaceCapabilities2KHR>,
 ) -> Result {
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilities2KHR-pSurfaceInfo-parameter: a valid structure.
-    if is_ours(unsafe { (*p_info.as_ptr()).surface }) {
+    if is_headless(unsafe { (*p_info.as_ptr()).surface }) {
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilities2KHR-pSurfaceCapabilities-parameter: a structure to be
         // written.
         unsafe { (*p_capabilities.as_mut_ptr()).surface_capabilities = capabilities() };
@@ -361,7 +361,7 @@ unsafe extern "system" fn get_physical_device_surface_capabilities2_khr(
     }
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilities2KHR-physicalDevice-parameter: it is alive until the call
     // returns.
-    let owner = unsafe { instance_of(physical_device.0) };
+    let owner = unsafe { headless_instance_of(physical_device.0) };
     let next = owner.and_then(|it| it.get_physical_device_surface_capabilities2_khr);
     // SAFETY: what stood in the table for this command, with what the application passed to it.
     next.map_or(FAILED, |next| unsafe { next(physical_device, p_info, p_capabilities) })
@@ -377,13 +377,13 @@ unsafe extern "system" fn get_physical_device_surface_formats_khr(
     p_count: Ptr<u32>,
     p_formats: Ptr<SurfaceFormatKHR>,
 ) -> Result {
-    if is_ours(surface) {
+    if is_headless(surface) {
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormatsKHR-pSurfaceFormatCount-parameter and
         // -pSurfaceFormats-parameter.
-        return unsafe { answer(&formats(), p_count, p_formats) };
+        return unsafe { write_enumeration(&formats(), p_count, p_formats) };
     }
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormatsKHR-physicalDevice-parameter: it is alive until the call returns.
-    let owner = unsafe { instance_of(physical_device.0) };
+    let owner = unsafe { headless_instance_of(physical_device.0) };
     let next = owner.and_then(|it| it.get_physical_device_surface_formats_khr);
     // SAFETY: what stood in the table for this command, with what the application passed to it.
     next.map_or(FAILED, |next| unsafe { next(physical_device, surface, p_count, p_formats) })
@@ -396,7 +396,7 @@ unsafe extern "system" fn get_physical_device_surface_formats2_khr(
     p_formats: Ptr<SurfaceFormat2KHR>,
 ) -> Result {
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceInfo-parameter: a valid structure.
-    if is_ours(unsafe { (*p_info.as_ptr()).surface }) {
+    if is_headless(unsafe { (*p_info.as_ptr()).surface }) {
         let all = formats();
         // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormatCount-parameter: a count.
         let room = if p_formats.is_null() { 0 } else { unsafe { *p_count.as_ptr() as usize } };
@@ -411,7 +411,7 @@ unsafe extern "system" fn get_physical_device_surface_formats2_khr(
         return if p_formats.is_null() || room >= FORMATS.len() { Result::SUCCESS } else { Result::INCOMPLETE };
     }
     // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-physicalDevice-parameter: it is alive until the call returns.
-    let owner = unsafe { instance_of(physical_device.0) };
+    let owner = unsafe { headless_instance_of(physical_device.0) };
     let next = owner.and_then(|it| it.get_physical_device_surface_formats2_khr);
     // SAFETY: what stood in the table for this command, with what the application passed to it.
     next.map_or(FAILED, |next| unsafe { next(physical_device, p_info, p_count, p_formats) })
@@ -423,14 +423,14 @@ unsafe extern "system" fn get_physical_device_surface_present_modes_khr(
     p_count: Ptr<u32>,
     p_modes: Ptr<PresentModeKHR>,
 ) -> Result {
-    if is_ours(surface) {
+    if is_headless(surface) {
         // SAFETY: VUID-vkGetPhysicalDeviceSurfacePresentModesKHR-pPresentModeCount-parameter and
         // -pPresentModes-parameter.
-        return unsafe { answer(&PRESENT_MODES, p_count, p_modes) };
+        return unsafe { write_enumeration(&PRESENT_MODES, p_count, p_modes) };
     }
     // SAFETY: VUID-vkGetPhysicalDeviceSurfacePresentModesKHR-physicalDevice-parameter: it is alive until the call
     // returns.
-    let owner = unsafe { instance_of(physical_device.0) };
+    let owner = unsafe { headless_instance_of(physical_device.0) };
     let next = owner.and_then(|it| it.get_physical_device_surface_present_modes_khr);
     // SAFETY: what stood in the table for this command, with what the application passed to it.
     next.map_or(FAILED, |next| unsafe { next(physical_device, surface, p_count, p_modes) })
@@ -443,38 +443,38 @@ unsafe extern "system" fn create_swapchain_khr(
     p_swapchain: Ptr<SwapchainKHR>,
 ) -> Result {
     // SAFETY: VUID-vkCreateSwapchainKHR-device-parameter: it is alive until the call returns.
-    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    let Some(unseen) = (unsafe { headless_device_of(device.0) }) else { return FAILED };
     // SAFETY: VUID-vkCreateSwapchainKHR-pCreateInfo-parameter: a valid info, which stays until the call returns.
     let info = unsafe { &*p_info.as_ptr() };
-    if !is_ours(info.surface) {
+    if !is_headless(info.surface) {
         // SAFETY: what stood in the table for this command, with what the application passed to it.
         let pass_on = |next: FnCreateSwapchainKHR| unsafe { next(device, p_info, p_allocator, p_swapchain) };
         return unseen.next.create_swapchain_khr.map_or(FAILED, pass_on);
     }
     let make = || {
         // SAFETY: the info is that of a `vkCreateSwapchainKHR` on this device, for a surface of ours.
-        let made = match unsafe { unseen.create(info) } {
+        let made = match unsafe { unseen.create_swapchain(info) } {
             Ok(it) => it,
             Err(result) => return result,
         };
         let mut state = state();
-        let handle = state.handle();
+        let handle = state.new_handle();
         state.swapchains.insert(handle, made);
         // SAFETY: VUID-vkCreateSwapchainKHR-pSwapchain-parameter: a place for the handle.
         unsafe { p_swapchain.as_mut_ptr().write(SwapchainKHR(handle)) };
         Result::SUCCESS
     };
-    fence("vkCreateSwapchainKHR", make, || FAILED)
+    catch_panic("vkCreateSwapchainKHR", make, || FAILED)
 }
 
 unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: SwapchainKHR, p_allocator: Ptr<Opaque>) {
     // SAFETY: VUID-vkDestroySwapchainKHR-device-parameter: it is alive until the call returns.
-    let Some(unseen) = (unsafe { device_of(device.0) }) else { return };
-    let gone = fence("vkDestroySwapchainKHR", || state().swapchains.remove(&swapchain.0), || None);
+    let Some(unseen) = (unsafe { headless_device_of(device.0) }) else { return };
+    let gone = catch_panic("vkDestroySwapchainKHR", || state().swapchains.remove(&swapchain.0), || None);
     match (gone, unseen.next.destroy_swapchain_khr) {
         // SAFETY: VUID-vkDestroySwapchainKHR-swapchain-01282: all uses of the images are over. It was taken out of the
         // state, so that this is done once.
-        (Some(it), _) => unsafe { unseen.end(&it) },
+        (Some(it), _) => unsafe { unseen.destroy_images(&it) },
         // SAFETY: what stood in the table for this command, with what the application passed to it.
         (None, Some(next)) => unsafe { next(device, swapchain, p_allocator) },
         (None, None) => {}
@@ -488,12 +488,12 @@ unsafe extern "system" fn get_swapchain_images_khr(
     p_images: Ptr<Image>,
 ) -> Result {
     // SAFETY: VUID-vkGetSwapchainImagesKHR-device-parameter: it is alive until the call returns.
-    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
-    let images = |it: &Swapchain| it.images.iter().map(|it| it.0).collect::<Vec<Image>>();
-    let own = fence("vkGetSwapchainImagesKHR", || state().swapchains.get(&swapchain.0).map(images), || None);
+    let Some(unseen) = (unsafe { headless_device_of(device.0) }) else { return FAILED };
+    let images = |it: &HeadlessSwapchain| it.images.iter().map(|it| it.0).collect::<Vec<Image>>();
+    let own = catch_panic("vkGetSwapchainImagesKHR", || state().swapchains.get(&swapchain.0).map(images), || None);
     match own {
         // SAFETY: VUID-vkGetSwapchainImagesKHR-pSwapchainImageCount-parameter and -pSwapchainImages-parameter.
-        Some(all) => unsafe { answer(&all, p_count, p_images) },
+        Some(all) => unsafe { write_enumeration(&all, p_count, p_images) },
         None => {
             let next = unseen.next.get_swapchain_images_khr;
             // SAFETY: what stood in the table for this command, with what the application passed to it.
@@ -503,11 +503,11 @@ unsafe extern "system" fn get_swapchain_images_khr(
 }
 
 /// The next image of a swapchain of ours.
-fn turn(swapchain: SwapchainKHR) -> Option<u32> {
+fn advance_image(swapchain: SwapchainKHR) -> Option<u32> {
     let mut state = state();
     let it = state.swapchains.get_mut(&swapchain.0)?;
-    let at = it.turn % it.images.len().max(1);
-    it.turn = at + 1;
+    let at = it.next_image % it.images.len().max(1);
+    it.next_image = at + 1;
     Some(at as u32)
 }
 
@@ -518,12 +518,12 @@ fn turn(swapchain: SwapchainKHR) -> Option<u32> {
 /// The parameters must be those of a valid `vkAcquireNextImageKHR` or `vkAcquireNextImage2KHR` on the device of
 /// `unseen` that has not returned.
 unsafe fn acquire(
-    unseen: &Unseen,
+    unseen: &HeadlessDevice,
     swapchain: SwapchainKHR,
     (semaphore, fence): (Semaphore, Fence),
     p_index: Ptr<u32>,
 ) -> Option<Result> {
-    let index = crate::fence::fence("vkAcquireNextImageKHR", || turn(swapchain), || None)?;
+    let index = crate::fence::catch_panic("vkAcquireNextImageKHR", || advance_image(swapchain), || None)?;
     let signals = if semaphore.0 == 0 { vec![] } else { vec![semaphore] };
     // SAFETY: VUID-vkAcquireNextImageKHR-pImageIndex-parameter, or that of `vkAcquireNextImage2KHR`, by the contract of
     // this function: a place for the index.
@@ -543,7 +543,7 @@ unsafe extern "system" fn acquire_next_image_khr(
     p_index: Ptr<u32>,
 ) -> Result {
     // SAFETY: VUID-vkAcquireNextImageKHR-device-parameter: it is alive until the call returns.
-    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    let Some(unseen) = (unsafe { headless_device_of(device.0) }) else { return FAILED };
     // SAFETY: the parameters are what the application called `vkAcquireNextImageKHR` with.
     let acquired = unsafe { acquire(unseen, swapchain, (semaphore, fence), p_index) };
     acquired.unwrap_or_else(|| {
@@ -559,7 +559,7 @@ unsafe extern "system" fn acquire_next_image2_khr(
     p_index: Ptr<u32>,
 ) -> Result {
     // SAFETY: VUID-vkAcquireNextImage2KHR-device-parameter: it is alive until the call returns.
-    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    let Some(unseen) = (unsafe { headless_device_of(device.0) }) else { return FAILED };
     // SAFETY: VUID-vkAcquireNextImage2KHR-pAcquireInfo-parameter: a valid info.
     let info = unsafe { &*p_info.as_ptr() };
     // SAFETY: the parameters are what the application called `vkAcquireNextImage2KHR` with.
@@ -573,7 +573,7 @@ unsafe extern "system" fn acquire_next_image2_khr(
 
 unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInfoKHR>) -> Result {
     // SAFETY: VUID-vkQueuePresentKHR-queue-parameter: it is alive until the call returns.
-    let Some(unseen) = (unsafe { device_of(queue.0) }) else { return FAILED };
+    let Some(unseen) = (unsafe { headless_device_of(queue.0) }) else { return FAILED };
     // SAFETY: VUID-vkQueuePresentKHR-pPresentInfo-parameter: a valid info, which stays until the call returns.
     let info = unsafe { &*p_info.as_ptr() };
     let count = info.swapchain_count as usize;
@@ -581,7 +581,7 @@ unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInf
     // (VUID-VkPresentInfoKHR-swapchainCount-arraylength).
     let shown = unsafe { std::slice::from_raw_parts(info.p_swapchains.as_ptr(), count) };
     let are_ours = || shown.iter().all(|it| state().swapchains.contains_key(&it.0));
-    if !fence("vkQueuePresentKHR", are_ours, || false) {
+    if !catch_panic("vkQueuePresentKHR", are_ours, || false) {
         // SAFETY: what stood in the table for this command, with what the application passed to it.
         return unseen.next.queue_present_khr.map_or(FAILED, |next| unsafe { next(queue, p_info) });
     }

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::ffi::OsStr;
 
-use crate::problem::{Place, Problem, Severity, quoted};
+use crate::problem::{SettingSource, Problem, MessageSeverity, quoted};
 use crate::resolve::{Collector, Namespace, Rank};
-use crate::table::{Meaning, SETTINGS, meaning};
+use crate::table::{KeyMeaning, SETTINGS, key_meaning};
 use crate::{KHRONOS_LAYER, OWN_LAYER};
 
 /// What was found in the chain; each list may be empty.
 #[derive(Clone, Debug, Default)]
-pub struct Application {
+pub struct ApplicationSettings {
     /// `pSettings` of each `VkLayerSettingsCreateInfoEXT`, in the order of the chain.
     pub layer_settings: Vec<Vec<LayerSetting>>,
     /// `pEnabledValidationFeatures` of `VkValidationFeaturesEXT`.
@@ -46,7 +46,7 @@ pub enum SettingValues {
 }
 
 /// An enumeration of features that became words of a list.
-struct Features {
+struct FeatureList {
     name: &'static str,
     member: &'static str,
     /// The key of that list.
@@ -55,7 +55,7 @@ struct Features {
     words: &'static [&'static str],
 }
 
-const ENABLES: Features = Features {
+const ENABLES: FeatureList = FeatureList {
     name: "VkValidationFeatureEnableEXT",
     member: "VkValidationFeaturesEXT pEnabledValidationFeatures",
     key: "enables",
@@ -68,7 +68,7 @@ const ENABLES: Features = Features {
     ],
 };
 
-const DISABLES: Features = Features {
+const DISABLES: FeatureList = FeatureList {
     name: "VkValidationFeatureDisableEXT",
     member: "VkValidationFeaturesEXT pDisabledValidationFeatures",
     key: "disables",
@@ -85,14 +85,14 @@ const DISABLES: Features = Features {
 };
 
 /// Older than the others; its two values say the same as two of theirs.
-const CHECKS: Features = Features {
+const CHECKS: FeatureList = FeatureList {
     name: "VkValidationCheckEXT",
     member: "VkValidationFlagsEXT pDisabledValidationChecks",
     key: "disables",
     words: &["VK_VALIDATION_FEATURE_DISABLE_ALL_EXT", "VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT"],
 };
 
-pub(crate) fn collect(application: &Application, collector: &mut Collector) {
+pub(crate) fn collect(application: &ApplicationSettings, collector: &mut Collector) {
     collect_features(&CHECKS, &application.disabled_checks, collector);
     collect_features(&DISABLES, &application.disabled_features, collector);
     collect_features(&ENABLES, &application.enabled_features, collector);
@@ -100,61 +100,61 @@ pub(crate) fn collect(application: &Application, collector: &mut Collector) {
     for (structure, settings) in application.layer_settings.iter().enumerate() {
         let which = if structure == 0 { String::new() } else { format!("#{} ", structure + 1) };
         for (at, setting) in settings.iter().enumerate() {
-            let place = Place::Application(format!("VkLayerSettingsCreateInfoEXT {which}pSettings[{at}]"));
+            let place = SettingSource::Application(format!("VkLayerSettingsCreateInfoEXT {which}pSettings[{at}]"));
             collect_setting(setting, Reverse(order), &place, collector);
             order += 1;
         }
     }
 }
 
-fn collect_features(features: &Features, numbers: &[i32], collector: &mut Collector) {
+fn collect_features(features: &FeatureList, numbers: &[i32], collector: &mut Collector) {
     for (at, number) in numbers.iter().enumerate() {
-        let place = Place::Application(format!("{}[{at}]", features.member));
+        let place = SettingSource::Application(format!("{}[{at}]", features.member));
         match usize::try_from(*number).ok().and_then(|it| features.words.get(it)) {
             Some(word) => {
-                let meaning = Meaning::Words(features.key);
+                let meaning = KeyMeaning::Words(features.key);
                 let rank = Rank::Features(Reverse(at));
-                collector.take(Namespace::Khronos, meaning, OsStr::new(word), rank, &place);
+                collector.add(Namespace::Khronos, meaning, OsStr::new(word), rank, &place);
             }
             None => {
-                let problem = Problem::new(Severity::Warning, &place, format!("{number} is not a {}", features.name));
+                let problem = Problem::new(MessageSeverity::Warning, &place, format!("{number} is not a {}", features.name));
                 collector.report(problem.allowed(format!("0 to {}", features.words.len() - 1)));
             }
         }
     }
 }
 
-fn collect_setting(setting: &LayerSetting, order: Reverse<usize>, place: &Place, collector: &mut Collector) {
+fn collect_setting(setting: &LayerSetting, order: Reverse<usize>, place: &SettingSource, collector: &mut Collector) {
     let LayerSetting { layer, name, values } = setting;
     let namespace = match layer.as_str() {
         OWN_LAYER => Namespace::Own,
         KHRONOS_LAYER => Namespace::Khronos,
         _ => return,
     };
-    let Some(meaning) = meaning(namespace, name) else {
+    let Some(meaning) = key_meaning(namespace, name) else {
         if namespace == Namespace::Own {
             collector.report_unknown(place, name, name, str::to_owned);
         }
         return;
     };
-    match text(values, meaning) {
+    match setting_text(values, meaning) {
         Ok(text) => {
             let rank = Rank::LayerSettings(namespace, order);
-            collector.take(namespace, meaning, OsStr::new(&text), rank, place);
+            collector.add(namespace, meaning, OsStr::new(&text), rank, place);
         }
         Err(why) => {
             let allowed = match meaning {
-                Meaning::Setting(at, _) => SETTINGS[at].kind.allowed(),
-                Meaning::Words(_) => "strings".to_owned(),
+                KeyMeaning::Setting(at, _) => SETTINGS[at].kind.allowed(),
+                KeyMeaning::Words(_) => "strings".to_owned(),
             };
             let message = format!("{} {why}", quoted(name));
-            collector.report(Problem::new(Severity::Error, place, message).allowed(allowed));
+            collector.report(Problem::new(MessageSeverity::Error, place, message).allowed(allowed));
         }
     }
 }
 
 /// The values as they would stand in a file.
-fn text(values: &SettingValues, meaning: Meaning) -> Result<String, String> {
+fn setting_text(values: &SettingValues, meaning: KeyMeaning) -> Result<String, String> {
     fn all<T: ToString>(values: &[T]) -> Vec<String> {
         values.iter().map(T::to_string).collect()
     }
@@ -170,8 +170,8 @@ fn text(values: &SettingValues, meaning: Meaning) -> Result<String, String> {
         SettingValues::Unknown(number) => return Err(format!("has the type {number}, which is not known")),
     };
     let is_list = match meaning {
-        Meaning::Setting(at, _) => SETTINGS[at].kind.is_list(),
-        Meaning::Words(_) => true,
+        KeyMeaning::Setting(at, _) => SETTINGS[at].kind.is_list(),
+        KeyMeaning::Words(_) => true,
     };
     match &texts[..] {
         _ if is_list => Ok(texts.join(",")),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::table::{Alias, SETTINGS, Setting};
 
-const BEFORE: &str = "\
+const PAGE_INTRO: &str = "\
 # Settings
 
 The settings of the layer `VK_LAYER_LAVASCOPE_inspect`, from the table in `crates/layer/settings/src/table.rs`.
@@ -30,7 +30,7 @@ What is marked \"not yet\" is accepted, and reported as something that this vers
 | --- | --- | --- | --- | --- |
 ";
 
-const BETWEEN: &str = "
+const PAGE_WORDS: &str = "
 ## Words of the older lists
 
 The Khronos layer had lists of words before it had a setting for each; the words that mean something here:
@@ -39,7 +39,7 @@ The Khronos layer had lists of words before it had a setting for each; the words
 | --- | --- | --- |
 ";
 
-const AFTER: &str = "
+const PAGE_SOURCES: &str = "
 The numbers of `VK_EXT_validation_features` mean the same as these words.
 Switching off core checks, or all checks, changes nothing: this layer has none of those, and its own are on only where asked for.
 
@@ -73,11 +73,11 @@ Numbers may have any of the types; of several elements for one setting the first
 
 /// The whole page.
 pub fn document() -> String {
-    let mut page = BEFORE.to_owned();
+    let mut page = PAGE_INTRO.to_owned();
     for it in SETTINGS {
         row(&mut page, [name(it), code(it.default), values(it), it.help.to_owned(), keys(it)]);
     }
-    page.push_str(BETWEEN);
+    page.push_str(PAGE_WORDS);
     for it in SETTINGS {
         for alias in it.aliases {
             if let Alias::Word(list, word, value) = alias {
@@ -85,7 +85,7 @@ pub fn document() -> String {
             }
         }
     }
-    page.push_str(AFTER);
+    page.push_str(PAGE_SOURCES);
     page
 }
 
@@ -108,7 +108,7 @@ fn name(setting: &Setting) -> String {
 
 fn values(setting: &Setting) -> String {
     match setting.kind {
-        crate::Kind::Flag => "flag".to_owned(),
+        crate::SettingKind::Flag => "flag".to_owned(),
         kind => kind.allowed(),
     }
 }

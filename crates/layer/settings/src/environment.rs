@@ -4,24 +4,24 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::problem::Place;
+use crate::problem::SettingSource;
 use crate::resolve::{Collector, Namespace, Rank};
-use crate::table::meaning;
+use crate::table::key_meaning;
 
 /// Weakest first, the last stronger than the application itself; whose names follow the prefix, and whether nobody else would use it.
-const PREFIXES: [(&str, Namespace, Owner); 8] = [
-    ("VK_", Namespace::Khronos, Owner::Anybody),
-    ("VK_VALIDATION_", Namespace::Khronos, Owner::Anybody),
-    ("VK_KHRONOS_VALIDATION_", Namespace::Khronos, Owner::Anybody),
-    ("VK_LAYER_", Namespace::Khronos, Owner::Anybody),
-    ("VK_INSPECT_", Namespace::Own, Owner::Anybody),
-    ("VK_LAVASCOPE_INSPECT_", Namespace::Own, Owner::Us),
-    ("VK_LAYER_LAVASCOPE_INSPECT_", Namespace::Own, Owner::Us),
-    ("LAVASCOPE_", Namespace::Own, Owner::Us),
+const PREFIXES: [(&str, Namespace, PrefixOwner); 8] = [
+    ("VK_", Namespace::Khronos, PrefixOwner::Anybody),
+    ("VK_VALIDATION_", Namespace::Khronos, PrefixOwner::Anybody),
+    ("VK_KHRONOS_VALIDATION_", Namespace::Khronos, PrefixOwner::Anybody),
+    ("VK_LAYER_", Namespace::Khronos, PrefixOwner::Anybody),
+    ("VK_INSPECT_", Namespace::Own, PrefixOwner::Anybody),
+    ("VK_LAVASCOPE_INSPECT_", Namespace::Own, PrefixOwner::Lavascope),
+    ("VK_LAYER_LAVASCOPE_INSPECT_", Namespace::Own, PrefixOwner::Lavascope),
+    ("LAVASCOPE_", Namespace::Own, PrefixOwner::Lavascope),
 ];
 
 /// Variables of other parts of Lavascope; a `*` stands for anything.
-const OF_OTHER_PARTS: [&str; 6] = [
+const OTHER_VARIABLES: [&str; 6] = [
     "LAVASCOPE_LAYER_LIBRARY",
     "LAVASCOPE_BLESS",
     "LAVASCOPE_BENCH_*",
@@ -31,8 +31,8 @@ const OF_OTHER_PARTS: [&str; 6] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    Us,
+enum PrefixOwner {
+    Lavascope,
     Anybody,
 }
 
@@ -51,24 +51,24 @@ pub(crate) fn is_of_interest(name: &OsStr) -> bool {
 }
 
 fn collect_one(name: &str, value: &OsStr, collector: &mut Collector) {
-    let place = Place::Variable(name.to_owned());
+    let place = SettingSource::Variable(name.to_owned());
     let fitting = || {
         let all = PREFIXES.iter().enumerate();
         all.filter_map(|(at, (prefix, namespace, owner))| Some((at, name.strip_prefix(prefix)?, *namespace, *owner)))
     };
-    let found = fitting().find_map(|(at, key, namespace, _)| Some((at, namespace, meaning(namespace, key)?)));
+    let found = fitting().find_map(|(at, key, namespace, _)| Some((at, namespace, key_meaning(namespace, key)?)));
     if let Some((at, namespace, meaning)) = found {
-        let rank = if at == PREFIXES.len() - 1 { Rank::Terminal } else { Rank::Environment(at) };
-        return collector.take(namespace, meaning, value, rank, &place);
+        let rank = if at == PREFIXES.len() - 1 { Rank::LavascopeVariable } else { Rank::Environment(at) };
+        return collector.add(namespace, meaning, value, rank, &place);
     }
-    let ours = fitting().find(|it| it.3 == Owner::Us && !is_of_other_parts(name));
+    let ours = fitting().find(|it| it.3 == PrefixOwner::Lavascope && !is_other_variable(name));
     if let Some((at, key, ..)) = ours {
         collector.report_unknown(&place, name, key, |it| format!("{}{}", PREFIXES[at].0, it.to_ascii_uppercase()));
     }
 }
 
-fn is_of_other_parts(name: &str) -> bool {
-    OF_OTHER_PARTS.iter().any(|it| match it.strip_suffix('*') {
+fn is_other_variable(name: &str) -> bool {
+    OTHER_VARIABLES.iter().any(|it| match it.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == *it,
     })

@@ -5,9 +5,9 @@
 
 use std::ffi::OsStr;
 
-use crate::problem::{Place, Problem, Severity, quoted};
+use crate::problem::{SettingSource, Problem, MessageSeverity, quoted};
 use crate::resolve::{Collector, Namespace, Rank};
-use crate::table::meaning;
+use crate::table::key_meaning;
 
 /// Larger files are not read.
 pub const FILE_SIZE_BYTES_MAX: u64 = 1024 * 1024;
@@ -25,8 +25,8 @@ pub struct SettingsFile {
 
 pub(crate) fn collect(file: &SettingsFile, collector: &mut Collector) {
     let problem = |message: String| {
-        let place = Place::File { path: file.path.clone(), at: None };
-        Problem::new(Severity::Error, &place, message)
+        let place = SettingSource::File { path: file.path.clone(), at: None };
+        Problem::new(MessageSeverity::Error, &place, message)
     };
     if file.bytes.len() as u64 > FILE_SIZE_BYTES_MAX {
         return collector.report(problem(format!("larger than {FILE_SIZE_BYTES_MAX} bytes, so it is not read")));
@@ -57,29 +57,29 @@ impl LineReader<'_> {
         if line.trim().is_empty() {
             return;
         }
-        let key_at = self.place(line, line.trim_start());
+        let key_at = self.source_at(line, line.trim_start());
         let Some((key, value)) = line.split_once('=') else {
-            let problem = Problem::new(Severity::Warning, &key_at, format!("no `=` in {}", quoted(line.trim())));
+            let problem = Problem::new(MessageSeverity::Warning, &key_at, format!("no `=` in {}", quoted(line.trim())));
             return collector.report(problem.allowed(format!("{OWN_PREFIX}.NAME = VALUE, or a comment after #")));
         };
-        let value_at = self.place(line, value.trim_start());
+        let value_at = self.source_at(line, value.trim_start());
         let (whole, value) = (key.trim(), value.trim());
         let Some((prefix, key)) = whole.split_once('.') else { return };
         match prefix {
             _ if prefix.eq_ignore_ascii_case(OWN_PREFIX) => {
                 if value.is_empty() {
-                    let problem = Problem::new(Severity::Error, &key_at, format!("no value after {} =", quoted(whole)));
+                    let problem = Problem::new(MessageSeverity::Error, &key_at, format!("no value after {} =", quoted(whole)));
                     return collector.report(problem);
                 }
-                if meaning(Namespace::Own, key).is_none() {
+                if key_meaning(Namespace::Own, key).is_none() {
                     return collector.report_unknown(&key_at, whole, key, |it| format!("{OWN_PREFIX}.{it}"));
                 }
-                self.take(Namespace::Own, key, value, &value_at, collector);
+                self.add_value(Namespace::Own, key, value, &value_at, collector);
             }
             // Tools write every key, those without a value too.
             _ if prefix.eq_ignore_ascii_case(KHRONOS_PREFIX) && value.is_empty() => {}
             _ if prefix.eq_ignore_ascii_case(KHRONOS_PREFIX) => {
-                self.take(Namespace::Khronos, key, value, &value_at, collector);
+                self.add_value(Namespace::Khronos, key, value, &value_at, collector);
             }
             _ if prefix.to_ascii_lowercase().contains("lavascope") => {
                 collector.report_unknown(&key_at, whole, key, |it| format!("{OWN_PREFIX}.{it}"));
@@ -88,20 +88,20 @@ impl LineReader<'_> {
         }
     }
 
-    fn take(&self, namespace: Namespace, key: &str, value: &str, place: &Place, collector: &mut Collector) {
-        let Some(meaning) = meaning(namespace, key) else { return };
+    fn add_value(&self, namespace: Namespace, key: &str, value: &str, place: &SettingSource, collector: &mut Collector) {
+        let Some(meaning) = key_meaning(namespace, key) else { return };
         if self.is_text {
             let rank = Rank::File(namespace, self.number);
-            collector.take(namespace, meaning, OsStr::new(value), rank, place);
+            collector.add(namespace, meaning, OsStr::new(value), rank, place);
         } else {
             let message = format!("the value of {key} is not UTF-8 text: {}", quoted(value));
-            collector.report(Problem::new(Severity::Error, place, message));
+            collector.report(Problem::new(MessageSeverity::Error, place, message));
         }
     }
 
     /// Where the end of the line begins that is `rest`.
-    fn place(&self, line: &str, rest: &str) -> Place {
+    fn source_at(&self, line: &str, rest: &str) -> SettingSource {
         let before = line.strip_suffix(rest).unwrap_or_default();
-        Place::File { path: self.path.to_owned(), at: Some((self.number, before.chars().count() + 1)) }
+        SettingSource::File { path: self.path.to_owned(), at: Some((self.number, before.chars().count() + 1)) }
     }
 }

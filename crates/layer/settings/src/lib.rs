@@ -39,15 +39,15 @@ pub mod sources;
 mod table;
 mod value;
 
-pub use application::{Application, LayerSetting, SettingValues};
+pub use application::{ApplicationSettings, LayerSetting, SettingValues};
 pub use document::document;
 pub use file::{FILE_SIZE_BYTES_MAX, SettingsFile};
-pub use problem::{PROBLEMS_MAX, Place, Problem, Severity};
+pub use problem::{PROBLEMS_MAX, SettingSource, Problem, MessageSeverity};
 pub use resolve::{Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
 pub use value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, Frames, Kind, MessageId, Output, ReportFlag, SyncMode,
-    Value,
+    CaptureMemory, CaptureTrigger, Compression, DebugAction, FrameRange, SettingKind, MessageId, OutputTarget, ReportFlag, SyncMode,
+    SettingValue,
 };
 
 /// The layer's own name, and the one it also answers to.

@@ -10,8 +10,8 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// Something about the settings that their author should know. It never stops anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    pub severity: Severity,
-    pub place: Place,
+    pub severity: MessageSeverity,
+    pub source: SettingSource,
     pub message: String,
     /// What could stand there instead; empty where there is nothing to say.
     pub allowed: String,
@@ -20,7 +20,7 @@ pub struct Problem {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum MessageSeverity {
     /// A value that was refused.
     Error,
     /// A name that is addressed to us and not known, or a request that nothing here fulfils.
@@ -31,7 +31,7 @@ pub enum Severity {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingSource {
     Default,
     /// Line and column count from one; a problem of the whole file has none.
     File {
@@ -56,8 +56,8 @@ impl Problem {
         text
     }
 
-    pub(crate) fn new(severity: Severity, place: &Place, message: String) -> Problem {
-        Problem { severity, place: place.clone(), message, allowed: String::new(), suggestion: None }
+    pub(crate) fn new(severity: MessageSeverity, place: &SettingSource, message: String) -> Problem {
+        Problem { severity, source: place.clone(), message, allowed: String::new(), suggestion: None }
     }
 
     pub(crate) fn allowed(self, allowed: impl Into<String>) -> Problem {
@@ -72,22 +72,22 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
+            MessageSeverity::Error => "error",
+            MessageSeverity::Warning => "warning",
+            MessageSeverity::Note => "note",
         };
-        write!(out, "{}: {severity}: {}", self.place, self.text())
+        write!(out, "{}: {severity}: {}", self.source, self.text())
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingSource {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Place::Default => out.write_str("default"),
-            Place::File { path, at: None } => out.write_str(&on_one_line(path)),
-            Place::File { path, at: Some((line, column)) } => write!(out, "{}:{line}:{column}", on_one_line(path)),
-            Place::Variable(name) => out.write_str(&on_one_line(name)),
-            Place::Application(member) => write!(out, "vkCreateInstance: {member}"),
+            SettingSource::Default => out.write_str("default"),
+            SettingSource::File { path, at: None } => out.write_str(&on_one_line(path)),
+            SettingSource::File { path, at: Some((line, column)) } => write!(out, "{}:{line}:{column}", on_one_line(path)),
+            SettingSource::Variable(name) => out.write_str(&on_one_line(name)),
+            SettingSource::Application(member) => write!(out, "vkCreateInstance: {member}"),
         }
     }
 }

@@ -5,11 +5,11 @@
 use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
 
-use crate::application::{self, Application};
+use crate::application::{self, ApplicationSettings};
 use crate::file::{self, SettingsFile};
-use crate::problem::{PROBLEMS_MAX, Place, Problem, Severity, quoted};
-use crate::table::{Alias, Meaning, SETTINGS, Setting, Settings, WORDS_OF_OTHERS, aliases};
-use crate::value::{Refused, Value, split};
+use crate::problem::{PROBLEMS_MAX, SettingSource, Problem, MessageSeverity, quoted};
+use crate::table::{Alias, KeyMeaning, SETTINGS, Setting, Settings, FOREIGN_WORDS, aliases};
+use crate::value::{InvalidValue, SettingValue, split};
 use crate::{OWN_LAYER, environment};
 use lavascope_collections::nearest;
 
@@ -18,7 +18,7 @@ use lavascope_collections::nearest;
 pub struct Sources {
     pub file: Option<SettingsFile>,
     pub environment: Vec<(OsString, OsString)>,
-    pub application: Application,
+    pub application: ApplicationSettings,
     /// What went wrong while the rest was gathered.
     pub problems: Vec<Problem>,
 }
@@ -41,14 +41,14 @@ pub(crate) enum Rank {
     Features(Reverse<usize>),
     LayerSettings(Namespace, Reverse<usize>),
     /// `LAVASCOPE_…`: the word of whoever runs the program, which stands over what is built into it.
-    Terminal,
+    LavascopeVariable,
 }
 
 /// What was decided on one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Resolved {
-    pub(crate) value: Value,
-    pub(crate) place: Place,
+    pub(crate) value: SettingValue,
+    pub(crate) source: SettingSource,
     namespace: Namespace,
 }
 
@@ -74,14 +74,14 @@ impl Settings {
     /// Name, value and source of every setting, as text for people.
     pub fn explain(&self) -> Vec<(&'static str, String, String)> {
         let settings = SETTINGS.iter().zip(&self.resolved);
-        let shown = |value: &Value| Some(value.to_string()).filter(|it| !it.is_empty()).unwrap_or("none".to_owned());
-        settings.map(|(setting, it)| (setting.name, shown(&it.value), it.place.to_string())).collect()
+        let shown = |value: &SettingValue| Some(value.to_string()).filter(|it| !it.is_empty()).unwrap_or("none".to_owned());
+        settings.map(|(setting, it)| (setting.name, shown(&it.value), it.source.to_string())).collect()
     }
 }
 
 fn defaults() -> Vec<Resolved> {
     let value = |it: &Setting| it.kind.parse(it.default).expect("a default is a value of its kind");
-    let resolved = |it| Resolved { value: value(it), place: Place::Default, namespace: Namespace::Own };
+    let resolved = |it| Resolved { value: value(it), source: SettingSource::Default, namespace: Namespace::Own };
     SETTINGS.iter().map(resolved).collect()
 }
 
@@ -90,7 +90,7 @@ fn defaults() -> Vec<Resolved> {
 pub(crate) struct Collector {
     assignments: Vec<Assignment>,
     problems: Vec<Problem>,
-    problems_left_out: usize,
+    problems_skipped: usize,
 }
 
 struct Assignment {
@@ -106,47 +106,47 @@ impl Collector {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
         } else {
-            self.problems_left_out += 1;
+            self.problems_skipped += 1;
         }
     }
 
     /// A name that is addressed to us and means nothing. `written` is how a name of ours would be written there.
-    pub(crate) fn report_unknown(&mut self, place: &Place, name: &str, key: &str, written: impl Fn(&str) -> String) {
+    pub(crate) fn report_unknown(&mut self, place: &SettingSource, name: &str, key: &str, written: impl Fn(&str) -> String) {
         let known = SETTINGS.iter().map(|it| it.name);
         let problem =
-            Problem::new(Severity::Warning, place, format!("{} is not a setting of {OWN_LAYER}", quoted(name)))
+            Problem::new(MessageSeverity::Warning, place, format!("{} is not a setting of {OWN_LAYER}", quoted(name)))
                 .allowed("the names in docs/settings.md")
                 .suggestion(nearest(key, known, 1).pop().map(written));
         self.report(problem);
     }
 
     /// Takes the text of a key that is known.
-    pub(crate) fn take(&mut self, namespace: Namespace, meaning: Meaning, text: &OsStr, rank: Rank, place: &Place) {
+    pub(crate) fn add(&mut self, namespace: Namespace, meaning: KeyMeaning, text: &OsStr, rank: Rank, place: &SettingSource) {
         let (setting, key) = match meaning {
-            Meaning::Setting(at, key) => (at, key),
-            Meaning::Words(key) => return self.take_words(namespace, key, text, rank, place),
+            KeyMeaning::Setting(at, key) => (at, key),
+            KeyMeaning::Words(key) => return self.add_words(namespace, key, text, rank, place),
         };
         let kind = SETTINGS[setting].kind;
         let value = match (text.to_str(), kind.path(text)) {
             (Some(text), _) => kind.parse(text),
             (None, Some(path)) => Ok(path),
-            (None, None) => Err(Refused { part: text.to_string_lossy().into_owned(), suggestion: None, why: None }),
+            (None, None) => Err(InvalidValue { text: text.to_string_lossy().into_owned(), suggestion: None, reason: None }),
         };
         match value {
-            Ok(value) => self.assign(setting, true, rank, Resolved { value, place: place.clone(), namespace }),
-            Err(Refused { part, suggestion, why }) => {
+            Ok(value) => self.assign(setting, true, rank, Resolved { value, source: place.clone(), namespace }),
+            Err(InvalidValue { text: part, suggestion, reason: why }) => {
                 let verb = if kind.is_list() { "contain" } else { "be" };
                 let message = why.map_or_else(
                     || format!("{key} cannot {verb} {}", quoted(&part)),
                     |why| format!("{key} cannot {verb} this: {why}"),
                 );
-                let problem = Problem::new(Severity::Error, place, message);
+                let problem = Problem::new(MessageSeverity::Error, place, message);
                 self.report(problem.allowed(kind.allowed()).suggestion(suggestion.map(str::to_owned)));
             }
         }
     }
 
-    fn take_words(&mut self, namespace: Namespace, key: &'static str, text: &OsStr, rank: Rank, place: &Place) {
+    fn add_words(&mut self, namespace: Namespace, key: &'static str, text: &OsStr, rank: Rank, place: &SettingSource) {
         for word in split(&text.to_string_lossy()) {
             let mut is_known = false;
             for (setting, alias) in aliases() {
@@ -154,7 +154,7 @@ impl Collector {
                 if of == key && name.eq_ignore_ascii_case(word) {
                     is_known = true;
                     let value = SETTINGS[setting].kind.parse(value).expect("an alias means a value of its setting");
-                    self.assign(setting, false, rank, Resolved { value, place: place.clone(), namespace });
+                    self.assign(setting, false, rank, Resolved { value, source: place.clone(), namespace });
                 }
             }
             if !is_known {
@@ -163,12 +163,12 @@ impl Collector {
         }
     }
 
-    fn report_word(&mut self, key: &'static str, word: &str, place: &Place) {
-        let others = WORDS_OF_OTHERS.iter().filter(|it| it.0 == key).flat_map(|it| it.1.iter().copied());
+    fn report_word(&mut self, key: &'static str, word: &str, place: &SettingSource) {
+        let others = FOREIGN_WORDS.iter().filter(|it| it.0 == key).flat_map(|it| it.1.iter().copied());
         if others.clone().any(|it| it.eq_ignore_ascii_case(word)) {
             if key == "enables" {
                 let message = format!("asked for {word}, which is not a job of this layer");
-                self.report(Problem::new(Severity::Note, place, message));
+                self.report(Problem::new(MessageSeverity::Note, place, message));
             }
             return;
         }
@@ -181,7 +181,7 @@ impl Collector {
         ours.sort_unstable();
         ours.dedup();
         let suggestion = nearest(word, ours.iter().copied().chain(others), 1).pop().map(str::to_owned);
-        let problem = Problem::new(Severity::Warning, place, format!("{key} cannot contain {}", quoted(word)));
+        let problem = Problem::new(MessageSeverity::Warning, place, format!("{key} cannot contain {}", quoted(word)));
         self.report(problem.allowed(ours.join(", ")).suggestion(suggestion));
     }
 
@@ -195,17 +195,17 @@ impl Collector {
         for it in std::mem::take(&mut self.assignments) {
             all[it.setting] = it.resolved;
         }
-        self.report_missing(&all);
-        if self.problems_left_out > 0 {
-            let message = format!("{} more problems with settings are not shown", self.problems_left_out);
-            let last = self.problems.last().map_or(Place::Default, |it| it.place.clone());
-            self.problems.push(Problem::new(Severity::Note, &last, message));
+        self.report_unsupported(&all);
+        if self.problems_skipped > 0 {
+            let message = format!("{} more problems with settings are not shown", self.problems_skipped);
+            let last = self.problems.last().map_or(SettingSource::Default, |it| it.source.clone());
+            self.problems.push(Problem::new(MessageSeverity::Note, &last, message));
         }
         (Settings::new(all), self.problems)
     }
 
     /// A setting that nobody obeys yet is worth a word when it was changed and nothing else already says so.
-    fn report_missing(&mut self, all: &[Resolved]) {
+    fn report_unsupported(&mut self, all: &[Resolved]) {
         let defaults = defaults();
         let is_changed = |at: usize| all[at].value != defaults[at].value;
         for (at, setting) in SETTINGS.iter().enumerate() {
@@ -214,15 +214,15 @@ impl Collector {
                 continue;
             }
             let asked = match &all[at].value {
-                Value::Flag(true) => setting.name.to_owned(),
+                SettingValue::Flag(true) => setting.name.to_owned(),
                 value => format!("{} = {}", setting.name, quoted(&value.to_string())),
             };
             let severity = match all[at].namespace {
-                Namespace::Own => Severity::Warning,
-                Namespace::Khronos => Severity::Note,
+                Namespace::Own => MessageSeverity::Warning,
+                Namespace::Khronos => MessageSeverity::Note,
             };
             let message = format!("asked for {asked}, which this version cannot do yet");
-            self.report(Problem::new(severity, &all[at].place, message));
+            self.report(Problem::new(severity, &all[at].source, message));
         }
     }
 }

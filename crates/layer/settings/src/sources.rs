@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use crate::environment::is_of_interest;
 use crate::file::{FILE_SIZE_BYTES_MAX, SettingsFile};
-use crate::problem::{Place, Problem, Severity};
-use crate::{Application, Settings, Sources, resolve};
+use crate::problem::{SettingSource, Problem, MessageSeverity};
+use crate::{ApplicationSettings, Settings, Sources, resolve};
 
 const FILE_NAME: &str = "vk_layer_settings.txt";
 const PATH_VARIABLE: &str = "VK_LAYER_SETTINGS_PATH";
 
 /// The settings of this process, and what is wrong with them.
-pub fn read(application: Application) -> (Settings, Vec<Problem>) {
+pub fn read(application: ApplicationSettings) -> (Settings, Vec<Problem>) {
     let sources = gather(std::env::vars_os().collect(), Path::new(""));
     resolve(&Sources { application, ..sources })
 }
@@ -25,29 +25,29 @@ pub fn read(application: Application) -> (Settings, Vec<Problem>) {
 /// What can be found from such an environment in such a current folder; an empty path is that of the process.
 pub fn gather(environment: Vec<(OsString, OsString)>, current: &Path) -> Sources {
     let mut problems = Vec::new();
-    let path = find(&environment, current, &mut problems);
+    let path = find_file(&environment, current, &mut problems);
     let file = load(&path).unwrap_or_else(|message| {
-        let place = Place::File { path: path.display().to_string(), at: None };
-        problems.push(Problem::new(Severity::Error, &place, message));
+        let place = SettingSource::File { path: path.display().to_string(), at: None };
+        problems.push(Problem::new(MessageSeverity::Error, &place, message));
         None
     });
     let environment = environment.into_iter().filter(|it| is_of_interest(&it.0)).collect();
-    Sources { file, environment, application: Application::default(), problems }
+    Sources { file, environment, application: ApplicationSettings::default(), problems }
 }
 
-fn find(environment: &[(OsString, OsString)], current: &Path, problems: &mut Vec<Problem>) -> PathBuf {
+fn find_file(environment: &[(OsString, OsString)], current: &Path, problems: &mut Vec<Problem>) -> PathBuf {
     let variable = |name: &str| {
         let found = environment.iter().find(|it| it.0 == name).map(|it| &it.1[..]);
         found.filter(|it| !it.is_empty())
     };
     let named = variable(PATH_VARIABLE).map(|it| current.join(it));
     let mut report = |severity, message| {
-        problems.push(Problem::new(severity, &Place::Variable(PATH_VARIABLE.to_owned()), message));
+        problems.push(Problem::new(severity, &SettingSource::Variable(PATH_VARIABLE.to_owned()), message));
     };
-    if let Some(configured) = configured(variable).filter(|it| it.is_file()) {
+    if let Some(configured) = configurator_path(variable).filter(|it| it.is_file()) {
         if named.is_some() {
             let message = format!("not used, since Vulkan Configurator left {}", configured.display());
-            report(Severity::Note, message);
+            report(MessageSeverity::Note, message);
         }
         return configured;
     }
@@ -55,14 +55,14 @@ fn find(environment: &[(OsString, OsString)], current: &Path, problems: &mut Vec
         Some(named) if named.is_dir() => named.join(FILE_NAME),
         Some(named) if named.exists() => named,
         Some(named) => {
-            report(Severity::Warning, format!("{} does not exist, so the current folder is searched", named.display()));
+            report(MessageSeverity::Warning, format!("{} does not exist, so the current folder is searched", named.display()));
             current.join(FILE_NAME)
         }
         None => current.join(FILE_NAME),
     }
 }
 
-fn configured<'a>(variable: impl Fn(&str) -> Option<&'a OsStr>) -> Option<PathBuf> {
+fn configurator_path<'a>(variable: impl Fn(&str) -> Option<&'a OsStr>) -> Option<PathBuf> {
     let data = variable("XDG_DATA_HOME").map(PathBuf::from);
     let data = data.or_else(|| variable("HOME").map(|it| Path::new(it).join(".local/share")))?;
     Some(data.join("vulkan/settings.d").join(FILE_NAME))

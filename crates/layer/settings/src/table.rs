@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
 use crate::value::{
-    CaptureMemory, CaptureTrigger, Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag,
+    CaptureMemory, CaptureTrigger, Compression, DebugAction, SettingField, FrameRange, SettingKind, MessageId, OutputTarget, ReportFlag,
     SyncMode,
 };
 
@@ -15,7 +15,7 @@ use crate::value::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// As text of that kind.
     pub default: &'static str,
     /// Whether this version obeys it.
@@ -35,7 +35,7 @@ pub enum Alias {
 }
 
 /// Words that are neither ours nor a mistake. Asking for one is noted; not wanting one is not.
-pub(crate) const WORDS_OF_OTHERS: &[(&str, &[&str])] = &[
+pub(crate) const FOREIGN_WORDS: &[(&str, &[&str])] = &[
     (
         "enables",
         &[
@@ -68,7 +68,7 @@ pub(crate) const WORDS_OF_OTHERS: &[(&str, &[&str])] = &[
 
 /// What a key of a settings file, an environment variable or the application means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum KeyMeaning {
     /// A setting, by its index in [`SETTINGS`], and the name by which it was called.
     Setting(usize, &'static str),
     /// A key whose list of words is understood by [`Alias::Word`].
@@ -76,13 +76,13 @@ pub(crate) enum Meaning {
 }
 
 /// Under our own name, our names and the aliases count; under the Khronos one only the aliases.
-pub(crate) fn meaning(namespace: Namespace, key: &str) -> Option<Meaning> {
+pub(crate) fn key_meaning(namespace: Namespace, key: &str) -> Option<KeyMeaning> {
     let is = |name: &str| name.eq_ignore_ascii_case(key);
     let own = SETTINGS.iter().position(|it| namespace == Namespace::Own && is(it.name));
-    own.map(|at| Meaning::Setting(at, SETTINGS[at].name)).or_else(|| {
+    own.map(|at| KeyMeaning::Setting(at, SETTINGS[at].name)).or_else(|| {
         aliases().find_map(|(at, alias)| match alias {
-            Alias::Key(name) if is(name) => Some(Meaning::Setting(at, name)),
-            Alias::Word(name, ..) if is(name) => Some(Meaning::Words(name)),
+            Alias::Key(name) if is(name) => Some(KeyMeaning::Setting(at, name)),
+            Alias::Word(name, ..) if is(name) => Some(KeyMeaning::Words(name)),
             Alias::Key(_) | Alias::Word(..) => None,
         })
     })
@@ -123,7 +123,7 @@ macro_rules! settings {
                 assert_eq!(resolved.len(), SETTINGS.len(), "every setting has one value");
                 let mut rest = &resolved[..];
                 let mut next = || rest.split_off_first().map(|it| &it.value).expect("counted above");
-                Settings { $($name: Field::field(next()),)* resolved }
+                Settings { $($name: SettingField::from_value(next()),)* resolved }
             }
         }
     };
@@ -133,7 +133,7 @@ use Alias::{Key, Word};
 
 settings! {
     sync: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Find synchronization hazards.",
         aliases: [
             Key("validate_sync"),
@@ -142,17 +142,17 @@ settings! {
         ],
     }
     sync_mode: SyncMode {
-        kind: Kind::Choice(SyncMode::WORDS), default: "inline", exists: true,
+        kind: SettingKind::Choice(SyncMode::WORDS), default: "inline", exists: true,
         help: "Where hazards are looked for: inside of each call, or on a thread of the layer's own.",
         aliases: [],
     }
     sync_stream_mib: u64 {
-        kind: Kind::Int { min: 1, max: 65_536 }, default: "256", exists: true,
+        kind: SettingKind::Int { min: 1, max: 65_536 }, default: "256", exists: true,
         help: "Megabytes of calls that may wait to be looked at in the async mode, before the application waits.",
         aliases: [],
     }
     sync_submit_time: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Find hazards between command buffers and between queues too, when they are submitted.",
         aliases: [
             Key("syncval_submit_time_validation"),
@@ -162,23 +162,23 @@ settings! {
         ],
     }
     sync_shader_heuristic: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Report hazards as errors too that depend on what shaders do at run time.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
     backtrace: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Keep the call stacks of commands, and show those of findings.",
         aliases: [],
     }
     possible: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Report what may be a fault but is not certain to be one.",
         aliases: [],
     }
 
     gpu: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Check on the GPU what shaders access; with `sync`, what they touch decides hazards.",
         aliases: [
             Key("gpuav_enable"),
@@ -189,7 +189,7 @@ settings! {
         ],
     }
     gpu_reserve_binding_slot: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Keep one descriptor set for the layer by telling the application of one less.",
         aliases: [
             Key("gpuav_reserve_binding_slot"),
@@ -198,93 +198,93 @@ settings! {
         ],
     }
     gpu_descriptors: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Check that indices into descriptor arrays are in bounds and that the descriptors were written.",
         aliases: [Key("gpuav_descriptor_checks"), Key("gpuav_descriptor_indexing")],
     }
     gpu_buffer_bounds: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Check that accesses to uniform, storage and texel buffers stay inside the bound range.",
         aliases: [Key("gpuav_buffer_oob")],
     }
     gpu_warn_robust: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Report accesses out of bounds even where robust buffer access makes them harmless.",
         aliases: [Key("gpuav_warn_on_robust_oob"), Key("warn_on_robust_oob")],
     }
     gpu_device_address: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Check that accesses through device addresses hit a live buffer.",
         aliases: [Key("gpuav_buffer_address_oob")],
     }
     gpu_acceleration_structures: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Check the bottom level references of acceleration structure builds.",
         aliases: [Key("gpuav_acceleration_structures_builds")],
     }
     gpu_vertex_fetch: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: SettingKind::Flag, default: "on", exists: false,
         help: "Check that vertex attributes are fetched from inside their buffers.",
         aliases: [Key("gpuav_vertex_attribute_fetch_oob")],
     }
     gpu_index_buffers: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: SettingKind::Flag, default: "on", exists: false,
         help: "Check the contents of index buffers.",
         aliases: [Key("gpuav_index_buffers")],
     }
     gpu_indirect_draws: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: SettingKind::Flag, default: "on", exists: false,
         help: "Check the parameters of indirect draws.",
         aliases: [Key("gpuav_indirect_draws_buffers"), Key("validate_draw_indirect")],
     }
     gpu_indirect_dispatches: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: SettingKind::Flag, default: "on", exists: false,
         help: "Check the parameters of indirect dispatches.",
         aliases: [Key("gpuav_indirect_dispatches_buffers"), Key("validate_dispatch_indirect")],
     }
     gpu_indirect_trace_rays: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: SettingKind::Flag, default: "on", exists: false,
         help: "Check the parameters of indirect ray tracing.",
         aliases: [Key("gpuav_indirect_trace_rays_buffers")],
     }
     gpu_shader_checks: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Add checks to shaders; without them nothing is left of the setting `gpu`.",
         aliases: [Key("gpuav_shader_instrumentation")],
     }
     gpu_select: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Check only the shaders that `gpu_shaders` names, and those whose creation asks for it.",
         aliases: [Key("gpuav_select_instrumented_shaders"), Key("select_instrumented_shaders")],
     }
     gpu_shaders: Vec<String> {
-        kind: Kind::Texts, default: "", exists: true,
+        kind: SettingKind::Texts, default: "", exists: true,
         help: "Check only the shaders of these names, as regular expressions: of modules, entry points and source files.",
         aliases: [Key("gpuav_shaders_to_instrument")],
     }
     gpu_pipelines: Vec<String> {
-        kind: Kind::Texts, default: "", exists: true,
+        kind: SettingKind::Texts, default: "", exists: true,
         help: "Tell only what is found in the pipelines of these names, as regular expressions.",
         aliases: [],
     }
     gpu_sample: u64 {
-        kind: Kind::Int { min: 1, max: 1 << 32 }, default: "1", exists: true,
+        kind: SettingKind::Int { min: 1, max: 1 << 32 }, default: "1", exists: true,
         help: "Check one of so many pipelines.",
         aliases: [],
     }
     gpu_cache: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Keep shaders with checks on disk, so that a next run need not make them again.",
         aliases: [Key("gpuav_cache_instrumented_shaders"), Key("cache_instrumented_shaders")],
     }
     gpu_cache_folder: Option<PathBuf> {
-        kind: Kind::Path, default: "", exists: true,
+        kind: SettingKind::Path, default: "", exists: true,
         help: "Where shaders with checks are kept; else in `lavascope` below `XDG_CACHE_HOME` or `~/.cache`.",
         aliases: [],
     }
 
     printf: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Show what shaders print with `debugPrintfEXT`.",
         aliases: [
             Key("printf_enable"),
@@ -296,136 +296,136 @@ settings! {
         ],
     }
     printf_to_stdout: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Print to standard output instead of making messages.",
         aliases: [Key("printf_to_stdout")],
     }
     printf_verbose: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Say with each print where in which shader it happened.",
         aliases: [Key("printf_verbose")],
     }
     printf_buffer_size: u64 {
-        kind: Kind::Int { min: 64, max: 1 << 30 }, default: "1024", exists: true,
+        kind: SettingKind::Int { min: 64, max: 1 << 30 }, default: "1024", exists: true,
         help: "Bytes that the prints of one draw or dispatch may take.",
         aliases: [Key("printf_buffer_size")],
     }
 
     capture: Option<PathBuf> {
-        kind: Kind::Path, default: "", exists: true,
+        kind: SettingKind::Path, default: "", exists: true,
         help: "Record every call into this file.",
         aliases: [],
     }
-    capture_frames: Option<Frames> {
-        kind: Kind::Frames, default: "", exists: true,
+    capture_frames: Option<FrameRange> {
+        kind: SettingKind::Frames, default: "", exists: true,
         help: "End the capture behind these frames, and mark them for `lavascope trim`.",
         aliases: [],
     }
-    capture_submits: Option<Frames> {
-        kind: Kind::Frames, default: "", exists: true,
+    capture_submits: Option<FrameRange> {
+        kind: SettingKind::Frames, default: "", exists: true,
         help: "The same by submissions, for programs without frames.",
         aliases: [],
     }
     capture_trigger: CaptureTrigger {
-        kind: Kind::Choice(CaptureTrigger::WORDS), default: "off", exists: true,
+        kind: SettingKind::Choice(CaptureTrigger::WORDS), default: "off", exists: true,
         help: "A signal that begins the part that is wanted, and when it comes again ends it.",
         aliases: [],
     }
     capture_compression: Compression {
-        kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: true,
+        kind: SettingKind::Choice(Compression::WORDS), default: "zstd", exists: true,
         help: "How the file is packed.",
         aliases: [],
     }
     capture_memory: CaptureMemory {
-        kind: Kind::Choice(CaptureMemory::WORDS), default: "auto", exists: true,
+        kind: SettingKind::Choice(CaptureMemory::WORDS), default: "auto", exists: true,
         help: "How what the host writes into mapped memory is found: by pages that the system tells of, by pages that fault, or by comparing with a copy.",
         aliases: [],
     }
     capture_results: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Capture what the device writes into memory that the host can see as well, so that a replay can be compared with it; all of that memory is looked at after each wait.",
         aliases: [],
     }
     unseen_surfaces: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Offer surfaces without a window (VK_EXT_headless_surface) in the place of the driver's: swapchains on them are plain images, and what is presented is seen by nobody but a capture, as `lavascope replay --recapture` wants it.",
         aliases: [],
     }
     capture_flush_ms: u64 {
-        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
+        kind: SettingKind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
         help: "After how many milliseconds at most a call is safe from a loss of power.",
         aliases: [],
     }
 
-    screenshot: Vec<Frames> {
-        kind: Kind::FrameLists, default: "", exists: true,
+    screenshot: Vec<FrameRange> {
+        kind: SettingKind::FrameRanges, default: "", exists: true,
         help: "Write what is presented in these frames, counted from 0, as pictures (PNG).",
         aliases: [],
     }
     screenshots: Option<PathBuf> {
-        kind: Kind::Path, default: "", exists: true,
+        kind: SettingKind::Path, default: "", exists: true,
         help: "The folder for pictures of frames; else the current one.",
         aliases: [],
     }
 
-    print: Option<Output> {
-        kind: Kind::Output, default: "", exists: true,
+    print: Option<OutputTarget> {
+        kind: SettingKind::Output, default: "", exists: true,
         help: "Print every call into this file.",
         aliases: [],
     }
     stats: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Count the calls and say at the end how many there were of each.",
         aliases: [],
     }
     report: Option<PathBuf> {
-        kind: Kind::Path, default: "", exists: true,
+        kind: SettingKind::Path, default: "", exists: true,
         help: "A folder into which each process writes what it found.",
         aliases: [],
     }
 
     message_id_filter: Vec<MessageId> {
-        kind: Kind::MessageIds, default: "", exists: true,
+        kind: SettingKind::MessageIds, default: "", exists: true,
         help: "Messages that are not wanted.",
         aliases: [Key("message_id_filter")],
     }
     ignore: Vec<String> {
-        kind: Kind::Rules, default: "", exists: true,
+        kind: SettingKind::Rules, default: "", exists: true,
         help: "Findings that are not wanted, by their code, by the debug labels around them, or by the name of an object; they are counted.",
         aliases: [],
     }
     enable_message_limit: bool {
-        kind: Kind::Flag, default: "on", exists: true,
+        kind: SettingKind::Flag, default: "on", exists: true,
         help: "Give messages of one cause only up to `duplicate_message_limit` times.",
         aliases: [Key("enable_message_limit")],
     }
     duplicate_message_limit: u64 {
-        kind: Kind::Int { min: 0, max: u32::MAX as u64 }, default: "10", exists: true,
+        kind: SettingKind::Int { min: 0, max: u32::MAX as u64 }, default: "10", exists: true,
         help: "How often messages of one cause are given; 0 is without limit.",
         aliases: [Key("duplicate_message_limit")],
     }
     message_extra_properties: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "End each message with its facts as `key = value` lines.",
         aliases: [Key("syncval_message_extra_properties")],
     }
     message_format_json: bool {
-        kind: Kind::Flag, default: "off", exists: true,
+        kind: SettingKind::Flag, default: "off", exists: true,
         help: "Give messages as JSON.",
         aliases: [Key("message_format_json")],
     }
     report_flags: Vec<ReportFlag> {
-        kind: Kind::Choices(ReportFlag::WORDS), default: "error,warn", exists: true,
+        kind: SettingKind::Choices(ReportFlag::WORDS), default: "error,warn", exists: true,
         help: "Which messages are logged.",
         aliases: [Key("report_flags")],
     }
     debug_action: Vec<DebugAction> {
-        kind: Kind::Choices(DebugAction::WORDS), default: "VK_DBG_LAYER_ACTION_DEFAULT", exists: true,
+        kind: SettingKind::Choices(DebugAction::WORDS), default: "VK_DBG_LAYER_ACTION_DEFAULT", exists: true,
         help: "What happens to a message; by default callbacks get it, and where there are none it is logged; a break stops a debugger.",
         aliases: [Key("debug_action")],
     }
-    log_filename: Output {
-        kind: Kind::Output, default: "stderr", exists: true,
+    log_filename: OutputTarget {
+        kind: SettingKind::Output, default: "stderr", exists: true,
         help: "Where messages are logged.",
         aliases: [Key("log_filename")],
     }
@@ -452,18 +452,18 @@ mod tests {
             match alias {
                 Key(key) => {
                     assert!(names.insert(key) || key == SETTINGS[at].name, "{key} is taken");
-                    assert_eq!(meaning(Namespace::Own, key), Some(Meaning::Setting(at, key)));
-                    assert_eq!(meaning(Namespace::Khronos, key), Some(Meaning::Setting(at, key)));
+                    assert_eq!(key_meaning(Namespace::Own, key), Some(KeyMeaning::Setting(at, key)));
+                    assert_eq!(key_meaning(Namespace::Khronos, key), Some(KeyMeaning::Setting(at, key)));
                 }
                 Word(key, word, value) => {
-                    assert_eq!(meaning(Namespace::Khronos, key), Some(Meaning::Words(key)));
+                    assert_eq!(key_meaning(Namespace::Khronos, key), Some(KeyMeaning::Words(key)));
                     assert!(SETTINGS[at].kind.parse(value).is_ok(), "{word}");
-                    assert!(!WORDS_OF_OTHERS.iter().any(|it| it.1.contains(&word)), "{word}");
+                    assert!(!FOREIGN_WORDS.iter().any(|it| it.1.contains(&word)), "{word}");
                 }
             }
         }
-        assert_eq!(meaning(Namespace::Khronos, "sync"), None);
-        assert_eq!(meaning(Namespace::Own, "nothing"), None);
+        assert_eq!(key_meaning(Namespace::Khronos, "sync"), None);
+        assert_eq!(key_meaning(Namespace::Own, "nothing"), None);
     }
 
     #[test]

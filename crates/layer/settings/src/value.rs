@@ -10,7 +10,7 @@ use lavascope_platform::files::LIST_SEPARATOR;
 
 /// What a setting's value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     Flag,
     Int {
         min: u64,
@@ -30,12 +30,12 @@ pub enum Kind {
     Output,
     Frames,
     /// Any frames; a comma ends some.
-    FrameLists,
+    FrameRanges,
 }
 
-/// A value of some [`Kind`].
+/// A value of some [`SettingKind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum SettingValue {
     Flag(bool),
     Int(u64),
     Choice(&'static str),
@@ -43,9 +43,9 @@ pub enum Value {
     MessageIds(Vec<MessageId>),
     Texts(Vec<String>),
     Path(Option<PathBuf>),
-    Output(Option<Output>),
-    Frames(Option<Frames>),
-    FrameLists(Vec<Frames>),
+    Output(Option<OutputTarget>),
+    Frames(Option<FrameRange>),
+    FrameRanges(Vec<FrameRange>),
 }
 
 /// A message as its author names it, or as `messageIdNumber` has it.
@@ -56,7 +56,7 @@ pub enum MessageId {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputTarget {
     Stderr,
     Stdout,
     File(PathBuf),
@@ -64,24 +64,24 @@ pub enum Output {
 
 /// Frames from `first` on; `end` is the first that is not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frames {
+pub struct FrameRange {
     pub first: u64,
     pub end: Option<u64>,
 }
 
 /// Why a text is no value.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct InvalidValue {
     /// The part that is wrong.
-    pub(crate) part: String,
+    pub(crate) text: String,
     pub(crate) suggestion: Option<&'static str>,
     /// Where more can be said than what is allowed.
-    pub(crate) why: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// A field of [`crate::Settings`], made from a value of the kind that its row in the table says.
-pub(crate) trait Field {
-    fn field(value: &Value) -> Self;
+pub(crate) trait SettingField {
+    fn from_value(value: &SettingValue) -> Self;
 }
 
 const FRAMES: &str = "frames as FIRST..END, FIRST.. or ..END (without END), or one frame";
@@ -89,71 +89,71 @@ const FRAMES: &str = "frames as FIRST..END, FIRST.. or ..END (without END), or o
 const TRUE: [&str; 4] = ["on", "true", "yes", "1"];
 const FALSE: [&str; 4] = ["off", "false", "no", "0"];
 
-impl Kind {
+impl SettingKind {
     /// Empty text is no path, no frames, no words; it is neither a flag nor a number.
-    pub(crate) fn parse(self, text: &str) -> Result<Value, Refused> {
+    pub(crate) fn parse(self, text: &str) -> Result<SettingValue, InvalidValue> {
         let text = unquoted(text);
         Ok(match self {
-            Kind::Flag => Value::Flag(flag(text)?),
-            Kind::Int { min, max } => Value::Int(integer(text, min, max)?),
-            Kind::Choice(words) => Value::Choice(choice(text, words)?),
-            Kind::Choices(words) => Value::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?),
-            Kind::MessageIds => Value::MessageIds(split(text).map(message_id).collect::<Result<_, _>>()?),
-            Kind::Texts => Value::Texts(parts(text, ',').map(str::to_owned).collect()),
-            Kind::Rules => Value::Texts(IgnoreRule::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
-            Kind::Path | Kind::Output => self.path(OsStr::new(text)).ok_or_else(|| Refused::part(text))?,
-            Kind::Frames => Value::Frames(frames(text)?),
-            Kind::FrameLists => {
+            SettingKind::Flag => SettingValue::Flag(flag(text)?),
+            SettingKind::Int { min, max } => SettingValue::Int(integer(text, min, max)?),
+            SettingKind::Choice(words) => SettingValue::Choice(choice(text, words)?),
+            SettingKind::Choices(words) => SettingValue::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?),
+            SettingKind::MessageIds => SettingValue::MessageIds(split(text).map(message_id).collect::<Result<_, _>>()?),
+            SettingKind::Texts => SettingValue::Texts(parts(text, ',').map(str::to_owned).collect()),
+            SettingKind::Rules => SettingValue::Texts(IgnoreRule::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
+            SettingKind::Path | SettingKind::Output => self.path(OsStr::new(text)).ok_or_else(|| InvalidValue::of(text))?,
+            SettingKind::Frames => SettingValue::Frames(frames(text)?),
+            SettingKind::FrameRanges => {
                 let all = parts(text, ',').map(frames).collect::<Result<Vec<_>, _>>()?;
-                Value::FrameLists(all.into_iter().flatten().collect())
+                SettingValue::FrameRanges(all.into_iter().flatten().collect())
             }
         })
     }
 
     /// Paths need not be text.
-    pub(crate) fn path(self, path: &OsStr) -> Option<Value> {
+    pub(crate) fn path(self, path: &OsStr) -> Option<SettingValue> {
         let file = (!path.is_empty()).then(|| PathBuf::from(path));
         match self {
-            Kind::Path => Some(Value::Path(file)),
-            Kind::Output => Some(Value::Output(file.map(Output::new))),
+            SettingKind::Path => Some(SettingValue::Path(file)),
+            SettingKind::Output => Some(SettingValue::Output(file.map(OutputTarget::new))),
             _ => None,
         }
     }
 
     pub(crate) fn is_list(self) -> bool {
-        matches!(self, Kind::Choices(_) | Kind::MessageIds | Kind::Texts | Kind::Rules | Kind::FrameLists)
+        matches!(self, SettingKind::Choices(_) | SettingKind::MessageIds | SettingKind::Texts | SettingKind::Rules | SettingKind::FrameRanges)
     }
 
     /// For people: what may stand there.
     pub(crate) fn allowed(self) -> String {
         match self {
-            Kind::Flag => "on, off, true, false, yes, no, 1, 0".to_owned(),
-            Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
-            Kind::Choice(words) => format!("one of {}", words.join(", ")),
-            Kind::Choices(words) => format!("any of {}", words.join(", ")),
-            Kind::MessageIds => "names or numbers (decimal or 0x…) of messages".to_owned(),
-            Kind::Texts => "texts with commas between them".to_owned(),
-            Kind::Rules => "code=REGEX, label=REGEX or object=REGEX, with commas between them".to_owned(),
-            Kind::Path => "a path".to_owned(),
-            Kind::Output => "a path, stdout, stderr, or - for stderr".to_owned(),
-            Kind::Frames => FRAMES.to_owned(),
-            Kind::FrameLists => format!("{FRAMES}; more with commas between them"),
+            SettingKind::Flag => "on, off, true, false, yes, no, 1, 0".to_owned(),
+            SettingKind::Int { min, max } => format!("a whole number from {min} to {max}"),
+            SettingKind::Choice(words) => format!("one of {}", words.join(", ")),
+            SettingKind::Choices(words) => format!("any of {}", words.join(", ")),
+            SettingKind::MessageIds => "names or numbers (decimal or 0x…) of messages".to_owned(),
+            SettingKind::Texts => "texts with commas between them".to_owned(),
+            SettingKind::Rules => "code=REGEX, label=REGEX or object=REGEX, with commas between them".to_owned(),
+            SettingKind::Path => "a path".to_owned(),
+            SettingKind::Output => "a path, stdout, stderr, or - for stderr".to_owned(),
+            SettingKind::Frames => FRAMES.to_owned(),
+            SettingKind::FrameRanges => format!("{FRAMES}; more with commas between them"),
         }
     }
 }
 
-impl Refused {
-    fn part(part: &str) -> Refused {
-        Refused { part: part.to_owned(), suggestion: None, why: None }
+impl InvalidValue {
+    fn of(part: &str) -> InvalidValue {
+        InvalidValue { text: part.to_owned(), suggestion: None, reason: None }
     }
 }
 
-impl Output {
-    fn new(path: PathBuf) -> Output {
+impl OutputTarget {
+    fn new(path: PathBuf) -> OutputTarget {
         match path.to_str() {
-            Some("-" | "stderr") => Output::Stderr,
-            Some("stdout") => Output::Stdout,
-            _ => Output::File(path),
+            Some("-" | "stderr") => OutputTarget::Stderr,
+            Some("stdout") => OutputTarget::Stdout,
+            _ => OutputTarget::File(path),
         }
     }
 }
@@ -172,16 +172,16 @@ fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(text).trim()
 }
 
-fn flag(text: &str) -> Result<bool, Refused> {
+fn flag(text: &str) -> Result<bool, InvalidValue> {
     let is_one_of = |words: [&'static str; 4]| words.iter().any(|it| it.eq_ignore_ascii_case(text));
     match (is_one_of(TRUE), is_one_of(FALSE)) {
-        (false, false) => Err(Refused::part(text)),
+        (false, false) => Err(InvalidValue::of(text)),
         (is_true, _) => Ok(is_true),
     }
 }
 
-fn integer(text: &str, min: u64, max: u64) -> Result<u64, Refused> {
-    unsigned(text).filter(|it| (min..=max).contains(it)).ok_or_else(|| Refused::part(text))
+fn integer(text: &str, min: u64, max: u64) -> Result<u64, InvalidValue> {
+    unsigned(text).filter(|it| (min..=max).contains(it)).ok_or_else(|| InvalidValue::of(text))
 }
 
 /// Decimal, or hexadecimal after `0x`. Unlike the standard library, without a plus sign.
@@ -193,21 +193,21 @@ fn unsigned(text: &str) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))
 }
 
-fn choice(text: &str, words: &'static [&'static str]) -> Result<&'static str, Refused> {
+fn choice(text: &str, words: &'static [&'static str]) -> Result<&'static str, InvalidValue> {
     let found = words.iter().find(|it| it.eq_ignore_ascii_case(text)).copied();
     let suggestion = || nearest(text, words.iter().copied(), 1).pop();
-    found.ok_or_else(|| Refused { suggestion: suggestion(), ..Refused::part(text) })
+    found.ok_or_else(|| InvalidValue { suggestion: suggestion(), ..InvalidValue::of(text) })
 }
 
-fn rule(text: &str) -> Result<String, Refused> {
+fn rule(text: &str) -> Result<String, InvalidValue> {
     match IgnoreRule::parse(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(why) => Err(Refused { why: Some(why), ..Refused::part(text) }),
+        Err(why) => Err(InvalidValue { reason: Some(why), ..InvalidValue::of(text) }),
     }
 }
 
 /// What begins like a number must be one; callbacks show ids as signed numbers, so those count too.
-fn message_id(text: &str) -> Result<MessageId, Refused> {
+fn message_id(text: &str) -> Result<MessageId, InvalidValue> {
     if !text.starts_with(|it: char| it.is_ascii_digit() || it == '-') {
         return Ok(MessageId::Name(text.to_owned()));
     }
@@ -215,10 +215,10 @@ fn message_id(text: &str) -> Result<MessageId, Refused> {
         Ok(number) => Some(number as u32),
         Err(_) => unsigned(text).and_then(|it| u32::try_from(it).ok()),
     };
-    number.map(MessageId::Number).ok_or_else(|| Refused::part(text))
+    number.map(MessageId::Number).ok_or_else(|| InvalidValue::of(text))
 }
 
-fn frames(text: &str) -> Result<Option<Frames>, Refused> {
+fn frames(text: &str) -> Result<Option<FrameRange>, InvalidValue> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -231,32 +231,32 @@ fn frames(text: &str) -> Result<Option<Frames>, Refused> {
         None => unsigned(text).map(|it| (Some(it), Some(it.saturating_add(1)))),
     };
     match found {
-        Some((Some(first), end)) if end.is_none_or(|end| first < end) => Ok(Some(Frames { first, end })),
-        _ => Err(Refused::part(text)),
+        Some((Some(first), end)) if end.is_none_or(|end| first < end) => Ok(Some(FrameRange { first, end })),
+        _ => Err(InvalidValue::of(text)),
     }
 }
 
 /// The text that parses to this value.
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Value::Flag(it) => out.write_str(if *it { "on" } else { "off" }),
-            Value::Int(it) => write!(out, "{it}"),
-            Value::Choice(it) => out.write_str(it),
-            Value::Choices(it) => out.write_str(&it.join(",")),
-            Value::MessageIds(it) => out.write_str(&it.iter().map(MessageId::to_string).collect::<Vec<_>>().join(",")),
-            Value::Texts(it) => out.write_str(&it.join(",")),
-            Value::Path(Some(it)) | Value::Output(Some(Output::File(it))) => write!(out, "{}", it.display()),
-            Value::Output(Some(Output::Stderr)) => out.write_str("stderr"),
-            Value::Output(Some(Output::Stdout)) => out.write_str("stdout"),
-            Value::Frames(Some(it)) => write!(out, "{it}"),
-            Value::FrameLists(it) => out.write_str(&it.iter().map(Frames::to_string).collect::<Vec<_>>().join(",")),
-            Value::Path(None) | Value::Output(None) | Value::Frames(None) => Ok(()),
+            SettingValue::Flag(it) => out.write_str(if *it { "on" } else { "off" }),
+            SettingValue::Int(it) => write!(out, "{it}"),
+            SettingValue::Choice(it) => out.write_str(it),
+            SettingValue::Choices(it) => out.write_str(&it.join(",")),
+            SettingValue::MessageIds(it) => out.write_str(&it.iter().map(MessageId::to_string).collect::<Vec<_>>().join(",")),
+            SettingValue::Texts(it) => out.write_str(&it.join(",")),
+            SettingValue::Path(Some(it)) | SettingValue::Output(Some(OutputTarget::File(it))) => write!(out, "{}", it.display()),
+            SettingValue::Output(Some(OutputTarget::Stderr)) => out.write_str("stderr"),
+            SettingValue::Output(Some(OutputTarget::Stdout)) => out.write_str("stdout"),
+            SettingValue::Frames(Some(it)) => write!(out, "{it}"),
+            SettingValue::FrameRanges(it) => out.write_str(&it.iter().map(FrameRange::to_string).collect::<Vec<_>>().join(",")),
+            SettingValue::Path(None) | SettingValue::Output(None) | SettingValue::Frames(None) => Ok(()),
         }
     }
 }
 
-impl fmt::Display for Frames {
+impl fmt::Display for FrameRange {
     fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
         match self.end {
             Some(end) => write!(out, "{}..{end}", self.first),
@@ -278,8 +278,8 @@ impl fmt::Display for MessageId {
 /// for its kind does not survive the first test.
 macro_rules! fields {
     ($($type:ty: $pattern:pat => $field:expr;)*) => {$(
-        impl Field for $type {
-            fn field(value: &Value) -> $type {
+        impl SettingField for $type {
+            fn from_value(value: &SettingValue) -> $type {
                 match value {
                     $pattern => $field,
                     other => unreachable!("the type of a setting fits its kind, and {other:?} does not"),
@@ -290,19 +290,19 @@ macro_rules! fields {
 }
 
 fields! {
-    bool: Value::Flag(it) => *it;
-    u64: Value::Int(it) => *it;
-    Vec<MessageId>: Value::MessageIds(it) => it.clone();
-    Vec<String>: Value::Texts(it) => it.clone();
-    Option<PathBuf>: Value::Path(it) => it.clone();
-    Option<Output>: Value::Output(it) => it.clone();
-    Output: Value::Output(it) => it.clone().unwrap_or(Output::Stderr);
-    Option<Frames>: Value::Frames(it) => *it;
-    Vec<Frames>: Value::FrameLists(it) => it.clone();
+    bool: SettingValue::Flag(it) => *it;
+    u64: SettingValue::Int(it) => *it;
+    Vec<MessageId>: SettingValue::MessageIds(it) => it.clone();
+    Vec<String>: SettingValue::Texts(it) => it.clone();
+    Option<PathBuf>: SettingValue::Path(it) => it.clone();
+    Option<OutputTarget>: SettingValue::Output(it) => it.clone();
+    OutputTarget: SettingValue::Output(it) => it.clone().unwrap_or(OutputTarget::Stderr);
+    Option<FrameRange>: SettingValue::Frames(it) => *it;
+    Vec<FrameRange>: SettingValue::FrameRanges(it) => it.clone();
 }
 
 /// An enumeration whose variants are words of a setting.
-macro_rules! words {
+macro_rules! architecture_name {
     ($(#[$attribute:meta])* $name:ident { $($variant:ident = $word:literal,)* }) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,13 +322,13 @@ macro_rules! words {
         }
 
         fields! {
-            $name: Value::Choice(word) => $name::from_word(word);
-            Vec<$name>: Value::Choices(words) => words.iter().copied().map($name::from_word).collect();
+            $name: SettingValue::Choice(word) => $name::from_word(word);
+            Vec<$name>: SettingValue::Choices(words) => words.iter().copied().map($name::from_word).collect();
         }
     };
 }
 
-words! {
+architecture_name! {
     /// Which messages are wanted.
     ReportFlag {
         Error = "error",
@@ -339,7 +339,7 @@ words! {
     }
 }
 
-words! {
+architecture_name! {
     /// What happens to a message.
     DebugAction {
         Ignore = "VK_DBG_LAYER_ACTION_IGNORE",
@@ -351,7 +351,7 @@ words! {
     }
 }
 
-words! {
+architecture_name! {
     /// Where hazards are looked for.
     SyncMode {
         Inline = "inline",
@@ -359,7 +359,7 @@ words! {
     }
 }
 
-words! {
+architecture_name! {
     /// How what the host writes into mapped memory is found.
     CaptureMemory {
         Auto = "auto",
@@ -369,7 +369,7 @@ words! {
     }
 }
 
-words! {
+architecture_name! {
     /// Which signal begins and ends what is wanted of a capture.
     CaptureTrigger {
         Off = "off",
@@ -378,7 +378,7 @@ words! {
     }
 }
 
-words! {
+architecture_name! {
     /// How a trace is packed.
     Compression {
         Zstd = "zstd",

@@ -1,7 +1,7 @@
 //! Damaged settings in every source: no panic, and as few problems as promised.
 
 use lavascope_settings::{
-    Application, LayerSetting, PROBLEMS_MAX, SETTINGS, SettingValues, Settings, SettingsFile, Sources, resolve,
+    ApplicationSettings, LayerSetting, PROBLEMS_MAX, SETTINGS, SettingValues, Settings, SettingsFile, Sources, resolve,
 };
 
 const ROUNDS: u32 = 5_000;
@@ -102,7 +102,7 @@ impl Random {
         Sources {
             file: Some(SettingsFile { path: "s.txt".to_owned(), bytes: self.text() }),
             environment: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            application: Application {
+            application: ApplicationSettings {
                 layer_settings: vec![(0..self.below(3)).map(|_| self.setting()).collect()],
                 enabled_features: vec![number % 8],
                 disabled_features: vec![number],

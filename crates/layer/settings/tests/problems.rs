@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use lavascope_settings::{Application, LayerSetting, SettingValues, SettingsFile, Sources, resolve};
+use lavascope_settings::{ApplicationSettings, LayerSetting, SettingValues, SettingsFile, Sources, resolve};
 
 #[test]
 fn every_problem_reads_as_its_file_says() {
@@ -51,7 +51,7 @@ fn sources(case: &str) -> Sources {
         other => SettingValues::Unknown(other.parse().expect("int64, float64, string or the number of a type")),
     };
     let layer_settings = vec![vec![LayerSetting { layer, name, values }]];
-    Sources { application: Application { layer_settings, ..Application::default() }, ..Sources::default() }
+    Sources { application: ApplicationSettings { layer_settings, ..ApplicationSettings::default() }, ..Sources::default() }
 }
 
 /// `\n` and `\xff` as in Rust.

@@ -1,7 +1,7 @@
 //! Settings from each source, which source wins, and what is said about the rest.
 
 use lavascope_settings::{
-    Application, Compression, DebugAction, Frames, LayerSetting, MessageId, Output, ReportFlag, SETTINGS,
+    ApplicationSettings, Compression, DebugAction, FrameRange, LayerSetting, MessageId, OutputTarget, ReportFlag, SETTINGS,
     SettingValues, Settings, SettingsFile, Sources, resolve,
 };
 
@@ -20,7 +20,7 @@ fn environment(variables: &[(&str, &str)]) -> Sources {
 }
 
 fn application(settings: Vec<LayerSetting>) -> Sources {
-    let application = Application { layer_settings: vec![settings], ..Application::default() };
+    let application = ApplicationSettings { layer_settings: vec![settings], ..ApplicationSettings::default() };
     Sources { application, ..Sources::default() }
 }
 
@@ -61,7 +61,7 @@ fn without_sources_there_are_defaults_and_no_problems() {
     assert!(!settings.sync && settings.sync_submit_time && settings.print.is_none());
     assert_eq!(settings.report_flags, [ReportFlag::Error, ReportFlag::Warn]);
     assert_eq!(settings.debug_action, [DebugAction::Default]);
-    assert_eq!(settings.log_filename, Output::Stderr);
+    assert_eq!(settings.log_filename, OutputTarget::Stderr);
     assert_eq!(settings.capture_compression, Compression::Zstd);
 }
 
@@ -114,7 +114,7 @@ fn what_belongs_to_others_is_passed_over() {
     let others = vec![strings("VK_LAYER_LUNARG_api_dump", "sync", &["on"]), strings(KHRONOS, "sync", &["on"])];
     assert_eq!(resolve(&application(others)), (Settings::default(), vec![]));
     let disables =
-        Application { disabled_features: (0..8).collect(), disabled_checks: vec![0, 1], ..Default::default() };
+        ApplicationSettings { disabled_features: (0..8).collect(), disabled_checks: vec![0, 1], ..Default::default() };
     let sources = Sources { application: disables, ..Sources::default() };
     assert_eq!(resolve(&sources), (Settings::default(), vec![]));
 }
@@ -183,12 +183,12 @@ fn the_application_says_it_in_any_type() {
     let name = MessageId::Name("VUID-a".to_owned());
     assert_eq!(settings.message_id_filter, [number(0xe4d9_6472), name, number(u32::MAX), number(12)]);
     assert_eq!((settings.duplicate_message_limit, settings.sync), (3, true));
-    assert_eq!(settings.print, Some(Output::Stderr), "the first of several counts");
+    assert_eq!(settings.print, Some(OutputTarget::Stderr), "the first of several counts");
 }
 
 #[test]
 fn features_are_numbers() {
-    let features = Application { enabled_features: vec![0, 1, 2, 3, 4, 5, -1], ..Application::default() };
+    let features = ApplicationSettings { enabled_features: vec![0, 1, 2, 3, 4, 5, -1], ..ApplicationSettings::default() };
     let sources = Sources { application: features, ..Sources::default() };
     let place = "vkCreateInstance: VkValidationFeaturesEXT pEnabledValidationFeatures";
     let expected = [("sync", 4), ("gpu", 0), ("gpu_reserve_binding_slot", 1), ("printf", 3)];
@@ -226,7 +226,7 @@ fn a_stronger_source_wins() {
     let (settings, _) = resolve(&sources);
     let place = "vkCreateInstance: VkLayerSettingsCreateInfoEXT #2 pSettings[0]";
     assert_eq!(settings.explain()[0], ("sync", "on".to_owned(), place.to_owned()));
-    assert_eq!(settings.print, Some(Output::File("variable".into())));
+    assert_eq!(settings.print, Some(OutputTarget::File("variable".into())));
     // Whoever runs the program has the last word.
     sources.environment.push(("LAVASCOPE_SYNC".into(), "off".into()));
     assert!(!resolve(&sources).0.sync);
@@ -242,9 +242,9 @@ fn flags_frames_and_numbers_have_their_forms() {
         assert!(!set("SYNC_SUBMIT_TIME", text).0.sync_submit_time, "{text}");
     }
     for (text, first, end) in [("5", 5, Some(6)), ("5..", 5, None), ("..5", 0, Some(5)), ("1 .. 2", 1, Some(2))] {
-        assert_eq!(set("CAPTURE_FRAMES", text).0.capture_frames, Some(Frames { first, end }), "{text}");
+        assert_eq!(set("CAPTURE_FRAMES", text).0.capture_frames, Some(FrameRange { first, end }), "{text}");
     }
-    let frames = [Frames { first: 0, end: Some(2) }, Frames { first: 4, end: Some(5) }, Frames { first: 9, end: None }];
+    let frames = [FrameRange { first: 0, end: Some(2) }, FrameRange { first: 4, end: Some(5) }, FrameRange { first: 9, end: None }];
     let (settings, _) = set("SCREENSHOT", "0..2, 4,9..");
     assert_eq!(settings.screenshot, frames);
     assert!(settings.explain().iter().any(|it| (it.0, &*it.1) == ("screenshot", "0..2,4..5,9..")));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use lavascope_loader::manifests::{Kind, Manifest, Problem};
+use lavascope_loader::manifests::{ManifestKind, Manifest, ManifestProblem};
 use lavascope_loader::{DeviceInfo, LoaderError, LoaderInfo};
 
 use crate::probe::{Answer, Death};
@@ -122,19 +122,19 @@ impl Seen<'_> {
     fn manifest(&self, manifest: &Manifest) -> Option<Finding> {
         let problem = manifest.problem.as_ref()?;
         // Libraries for 32-bit programs lie beside ours on many systems, with manifests of their own.
-        let is_harmless = matches!(problem, Problem::WrongArchitecture { .. })
-            && (manifest.kind != Kind::Driver || !self.devices.is_empty());
+        let is_harmless = matches!(problem, ManifestProblem::WrongArchitecture { .. })
+            && (manifest.kind != ManifestKind::Driver || !self.devices.is_empty());
         let path = manifest.path.display();
         let fix = match problem {
-            Problem::Unreadable { .. } => format!("make {path} readable, or remove it from where it is named"),
-            Problem::BadJson { .. } | Problem::MissingField { .. } => format!("mend {path}, or remove it"),
-            Problem::MissingLibrary { .. } | Problem::BadLibrary { .. } => {
+            ManifestProblem::Unreadable { .. } => format!("make {path} readable, or remove it from where it is named"),
+            ManifestProblem::BadJson { .. } | ManifestProblem::MissingField { .. } => format!("mend {path}, or remove it"),
+            ManifestProblem::MissingLibrary { .. } | ManifestProblem::BadLibrary { .. } => {
                 format!("install the package that {path} belongs to again, or remove the file")
             }
-            Problem::WrongArchitecture { wanted, .. } => format!("install the {wanted} version of it"),
+            ManifestProblem::WrongArchitecture { wanted, .. } => format!("install the {wanted} version of it"),
         };
         Some(Finding {
-            code: if manifest.kind == Kind::Driver { "driver-manifest" } else { "layer-manifest" },
+            code: if manifest.kind == ManifestKind::Driver { "driver-manifest" } else { "layer-manifest" },
             severity: if is_harmless { Severity::Advice } else { Severity::Broken },
             message: problem.to_string(),
             fix: (!is_harmless).then_some(fix),

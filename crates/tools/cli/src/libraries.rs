@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use lavascope_loader::manifests::{self, Kind, Problem};
+use lavascope_loader::manifests::{self, ManifestKind, ManifestProblem};
 
 /// A library that we ship.
 pub(crate) struct Library {
@@ -13,21 +13,21 @@ pub(crate) struct Library {
     /// Names another file than the one near this program.
     variable: &'static str,
     package: &'static str,
-    kind: Kind,
+    kind: ManifestKind,
 }
 
 pub(crate) const LAYER: Library = Library {
     file: "libVkLayer_lavascope.so",
     variable: "LAVASCOPE_LAYER_LIBRARY",
     package: "lavascope-layer",
-    kind: Kind::ExplicitLayer,
+    kind: ManifestKind::ExplicitLayer,
 };
 
 pub(crate) const NULL_DRIVER: Library = Library {
     file: "liblavascope_null_driver.so",
     variable: "LAVASCOPE_NULL_DRIVER_LIBRARY",
     package: "lavascope-null-driver",
-    kind: Kind::Driver,
+    kind: ManifestKind::Driver,
 };
 
 impl Library {
@@ -77,20 +77,20 @@ impl Library {
 
     /// Whether a loader could use what the manifest names.
     fn check(&self, manifest: &Path) -> Result<()> {
-        let variable = if self.kind == Kind::Driver { "VK_DRIVER_FILES" } else { "VK_LAYER_PATH" };
+        let variable = if self.kind == ManifestKind::Driver { "VK_DRIVER_FILES" } else { "VK_LAYER_PATH" };
         let variables = |name: &str| (name == variable).then(|| manifest.as_os_str().to_owned());
         let seen =
-            if self.kind == Kind::Driver { manifests::drivers(&variables) } else { manifests::layers(&variables) };
+            if self.kind == ManifestKind::Driver { manifests::drivers(&variables) } else { manifests::layers(&variables) };
         let seen = seen.into_iter().find(|it| it.path == manifest);
         match seen.with_context(|| format!("{} is not seen", manifest.display()))?.problem {
             None => Ok(()),
-            Some(Problem::WrongArchitecture { library, found, wanted, .. }) => bail!(
+            Some(ManifestProblem::WrongArchitecture { library, found, wanted, .. }) => bail!(
                 "{} is for {found}, this machine is {wanted}; build {} here, or name another file in {}",
                 library.display(),
                 self.package,
                 self.variable
             ),
-            Some(Problem::BadLibrary { library, reason, .. }) => {
+            Some(ManifestProblem::BadLibrary { library, reason, .. }) => {
                 bail!("{} is no library: {reason}; name another file in {}", library.display(), self.variable)
             }
             Some(problem) => bail!("{problem}"),

@@ -11,7 +11,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use lavascope_loader::{LoaderError, LoaderInfo};
-use lavascope_platform::process::End;
+use lavascope_platform::process::ProcessEnd;
 
 /// Of what the probe wrote to stderr, this many last lines are told.
 const SAID_LINES_MAX: usize = 5;
@@ -143,9 +143,9 @@ fn drain(lines: &Receiver<String>) -> Vec<String> {
 }
 
 fn cause(status: ExitStatus) -> Cause {
-    match End::of(status) {
-        End::Killed(cause) => Cause::Signal(cause.number()),
-        End::Exit(code) => Cause::Exit(code),
+    match ProcessEnd::of(status) {
+        ProcessEnd::Killed(cause) => Cause::Signal(cause.number()),
+        ProcessEnd::Exit(code) => Cause::Exit(code),
     }
 }
 

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use anyhow::Context;
-use lavascope_platform::process::{self, Cause, Relay};
+use lavascope_platform::process::{self, TerminationCause, SignalRelay};
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Exit(u8),
-    Signal(Cause),
+    Signal(TerminationCause),
 }
 
 impl End {
@@ -28,16 +28,16 @@ impl End {
     }
 
     fn of(status: ExitStatus) -> End {
-        match process::End::of(status) {
-            process::End::Killed(cause) => End::Signal(cause),
-            process::End::Exit(code) => End::Exit(code as u8),
+        match process::ProcessEnd::of(status) {
+            process::ProcessEnd::Killed(cause) => End::Signal(cause),
+            process::ProcessEnd::Exit(code) => End::Exit(code as u8),
         }
     }
 }
 
 /// Runs a program to its end, whatever signal comes meanwhile.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<End> {
-    let relay = Relay::new().context("signals cannot be received")?;
+    let relay = SignalRelay::new().context("signals cannot be received")?;
     let mut child = command.spawn().map_err(|error| refusal(command.get_program(), &error))?;
     let status = relay.wait(&mut child).context("the program cannot be waited for")?;
     Ok(End::of(status))
@@ -60,7 +60,7 @@ fn refusal(program: &OsStr, error: &io::Error) -> anyhow::Error {
         ErrorKind::PermissionDenied if path.is_file() => {
             format!("`{name}` is not executable; if it is a program, `chmod +x {name}` makes it so")
         }
-        _ if process::is_no_program(error) => {
+        _ if process::is_not_executable(error) => {
             format!("`{name}` is no program that this machine can run: neither a script with `#!` nor built for it")
         }
         _ => format!("`{name}` cannot be started: {error}"),
@@ -75,6 +75,6 @@ mod tests {
     #[test]
     fn the_end_is_told_as_a_shell_does() {
         assert_eq!(End::Exit(37).code(), 37);
-        assert_eq!(End::Signal(Cause::from_number(11)).code(), 139);
+        assert_eq!(End::Signal(TerminationCause::from_number(11)).code(), 139);
     }
 }

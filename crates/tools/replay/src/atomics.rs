@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU32;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-use lavascope_platform::wait::{Woken, wait, wake_all};
+use lavascope_platform::wait::{WaitResult, wait, wake_all};
 
 /// Something that rings, and that one can sleep on without missing it.
 #[derive(Default)]
@@ -24,6 +24,6 @@ impl Bell {
 
     /// Sleeps, unless it has rung since it was listened to. Gives whether the time was over.
     pub(crate) fn wait(&self, heard: u32, nap: Duration) -> bool {
-        wait(&self.0, heard, Some(nap)) == Woken::TimedOut
+        wait(&self.0, heard, Some(nap)) == WaitResult::TimedOut
     }
 }

@@ -169,7 +169,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let device = describe(performer, done, handle, (origin, asked, about))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
-    pages::give_back_free();
+    pages::trim_free_memory();
     performer.after(done, Laid { owner, ..laid }, result)
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let instance = unsafe { performer.required(done, (*image).p_instance)?.read() };
     let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
-    pages::give_back();
+    pages::trim_memory();
     performer.after(done, Laid { owner, ..laid }, result)
 }
 

@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
-use lavascope_picture::{Picture, Texels, region};
+use lavascope_picture::{Picture, TexelFormat, copy_region};
 
 use crate::device::Device;
 use crate::functions::{Functions, driver};
@@ -15,7 +15,7 @@ impl Performer<'_> {
     /// What an image holds that was just presented. Nothing may be under way on its queue.
     pub(crate) fn read(&self, swapchain: &Swapchain, image: vk::Image) -> Result<Picture, String> {
         let format = swapchain.format();
-        let texels = Texels::of(format).ok_or_else(|| format!("format {} cannot be shown", format.0))?;
+        let texels = TexelFormat::of(format).ok_or_else(|| format!("format {} cannot be shown", format.0))?;
         let extent = swapchain.extent();
         let staging = Staging::new(&swapchain.device, texels.bytes(extent))?;
         staging.copy(image, extent, |run| {
@@ -96,7 +96,7 @@ impl<'a> Staging<'a> {
         driver!(functions, BeginCommandBuffer, FnBeginCommandBuffer(commands, Ptr::to(&begin)));
         let (presented, readable) = (vk::ImageLayout::PRESENT_SRC_KHR, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
         transition(functions, commands, image, (presented, readable));
-        let region = region(extent);
+        let region = copy_region(extent);
         driver!(
             functions,
             CmdCopyImageToBuffer,
@@ -140,7 +140,7 @@ pub(crate) fn transition(
     image: vk::Image,
     layouts: (vk::ImageLayout, vk::ImageLayout),
 ) {
-    let barrier = lavascope_picture::transition(image, layouts);
+    let barrier = lavascope_picture::layout_barrier(image, layouts);
     let stages = vk::PipelineStageFlags::ALL_COMMANDS;
     driver!(
         functions,

@@ -118,7 +118,7 @@ impl<'a> Hang<'a> {
 
 /// Ends the process at once. What libraries want to do at its end may wait for a driver that never answers.
 pub fn end_process(code: i32) -> ! {
-    lavascope_platform::process::end_now(code)
+    lavascope_platform::process::exit_immediately(code)
 }
 
 /// How often somebody looks.

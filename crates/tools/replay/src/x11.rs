@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
 
-use lavascope_platform::library::{Library, free};
+use lavascope_platform::library::{Library, c_free};
 
 const LIBRARY: &str = "libxcb.so.1";
 
@@ -159,7 +159,7 @@ impl Window {
                 if event.is_null() {
                     return;
                 }
-                free(event);
+                c_free(event);
             }
         }
     }

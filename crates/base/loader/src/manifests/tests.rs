@@ -60,7 +60,7 @@ fn a_bare_library_name_is_not_checked() {
 #[test]
 fn bad_json_is_told_with_its_place() {
     let problem = driver("{\n  \"ICD\": {,\n}").problem.expect("not JSON");
-    let Problem::BadJson { line, column, reason, .. } = &problem else { panic!("{problem}") };
+    let ManifestProblem::BadJson { line, column, reason, .. } = &problem else { panic!("{problem}") };
     assert_eq!((*line, *column), (2, 11));
     assert!(!reason.contains("line"), "{reason}");
     assert!(problem.to_string().contains("a.json:2:11: "), "{problem}");
@@ -77,9 +77,9 @@ fn bytes_of_any_kind_are_a_problem_and_no_panic() {
 #[test]
 fn a_missing_field_is_named() {
     let problem = driver(r#"{"ICD": {"api_version": "1.0.0"}}"#).problem;
-    assert!(matches!(problem, Some(Problem::MissingField { field, .. }) if field == "ICD.library_path"));
+    assert!(matches!(problem, Some(ManifestProblem::MissingField { field, .. }) if field == "ICD.library_path"));
     let problem = driver(r#"{"layer": {}}"#).problem;
-    assert!(matches!(problem, Some(Problem::MissingField { field, .. }) if field == "ICD"));
+    assert!(matches!(problem, Some(ManifestProblem::MissingField { field, .. }) if field == "ICD"));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_missing_library_is_named_relative_to_the_manifest() {
     let path = folder.write("icd.d/a.json", icd("../lib/libno.so"));
     let found = drivers_with(&[("VK_ICD_FILENAMES", &path)]);
     let library = folder.0.join("icd.d").join("../lib/libno.so");
-    assert_eq!(found[0].problem, Some(Problem::MissingLibrary { path, library }));
+    assert_eq!(found[0].problem, Some(ManifestProblem::MissingLibrary { path, library }));
 }
 
 #[cfg(all(unix, not(target_vendor = "apple")))]
@@ -102,7 +102,7 @@ fn a_library_of_another_machine_is_told_from_one_of_ours() {
     folder.write("libother.so", &header);
     let other = folder.write("other.json", icd("./libother.so"));
     let problem = drivers_with(&[("VK_DRIVER_FILES", &other)])[0].problem.clone();
-    assert!(matches!(problem, Some(Problem::WrongArchitecture { found, .. }) if found == "ELF machine 8"));
+    assert!(matches!(problem, Some(ManifestProblem::WrongArchitecture { found, .. }) if found == "ELF machine 8"));
 
     let program = std::env::current_exe().expect("tests have a file");
     let own = folder.write("own.json", icd(program.to_str().expect("a plain path")));
@@ -111,14 +111,14 @@ fn a_library_of_another_machine_is_told_from_one_of_ours() {
     folder.write("libtext.so", "INPUT(libother.so)");
     let text = folder.write("text.json", icd("./libtext.so"));
     let problem = drivers_with(&[("VK_DRIVER_FILES", &text)])[0].problem.clone();
-    assert!(matches!(problem, Some(Problem::BadLibrary { .. })));
+    assert!(matches!(problem, Some(ManifestProblem::BadLibrary { .. })));
 }
 
 #[test]
 fn a_named_file_that_is_not_there_is_a_problem_and_a_folder_is_not() {
     let folder = Folder::new();
     let found = drivers_with(&[("VK_DRIVER_FILES", &folder.0.join("gone.json"))]);
-    assert!(matches!(found[0].problem, Some(Problem::Unreadable { .. })));
+    assert!(matches!(found[0].problem, Some(ManifestProblem::Unreadable { .. })));
     assert!(drivers_with(&[("VK_DRIVER_FILES", &folder.0.join("gone"))]).is_empty());
     assert!(drivers_with(&[("VK_DRIVER_FILES", &folder.0)]).is_empty());
 }
@@ -162,10 +162,10 @@ fn a_file_may_hold_many_layers_and_layers_of_layers() {
     );
     let path = folder.0.clone();
     let found = layers(&move |name| (name == "VK_LAYER_PATH").then(|| path.as_os_str().to_owned()));
-    let ours: Vec<_> = found.iter().filter(|it| it.kind == Kind::ExplicitLayer).collect();
+    let ours: Vec<_> = found.iter().filter(|it| it.kind == ManifestKind::ExplicitLayer).collect();
     assert_eq!(ours.len(), 4);
     assert_eq!((ours[0].name.as_str(), &ours[0].problem), ("VK_LAYER_A", &None));
-    assert!(matches!(&ours[1].problem, Some(Problem::MissingField { field, .. }) if field == "layers[1].name"));
+    assert!(matches!(&ours[1].problem, Some(ManifestProblem::MissingField { field, .. }) if field == "layers[1].name"));
     assert_eq!(ours[2].problem, None);
-    assert!(matches!(&ours[3].problem, Some(Problem::MissingField { field, .. }) if field == "layers[3].library_path"));
+    assert!(matches!(&ours[3].problem, Some(ManifestProblem::MissingField { field, .. }) if field == "layers[3].library_path"));
 }

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::fault_signal::{self, action_of, is_of_instruction, set_handler};
+use super::fault_signal::{self, action_of, is_from_instruction, set_handler};
 
 /// Signals of a crash. A handler of the application's own comes after us.
 const CRASHES: [c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGSYS];
@@ -13,51 +13,51 @@ const CRASHES: [c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SI
 const REQUESTS: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
 
 /// What is to be done first, and what would have happened without us.
-static WATCH: OnceLock<Watch> = OnceLock::new();
+static HANDLERS: OnceLock<TerminationHandlers> = OnceLock::new();
 /// An application may live on after a signal, and make many of them.
-static IS_HELD_UP: AtomicBool = AtomicBool::new(false);
+static IS_CALLED: AtomicBool = AtomicBool::new(false);
 
-struct Watch {
-    hold_up: fn(),
-    before: Vec<(c_int, libc::sigaction)>,
+struct TerminationHandlers {
+    before_end: fn(),
+    previous_actions: Vec<(c_int, libc::sigaction)>,
 }
 
-pub(crate) fn watch(hold_up: fn()) {
-    let watch = WATCH.get_or_init(|| {
+pub(crate) fn on_termination(hold_up: fn()) {
+    let watch = HANDLERS.get_or_init(|| {
         let crashes = CRASHES.into_iter().filter_map(|it| Some((it, action_of(it)?)));
         let requests = REQUESTS.into_iter().filter_map(|it| Some((it, action_of(it)?)));
         let before = crashes.chain(requests.filter(|it| it.1.sa_sigaction == libc::SIG_DFL)).collect();
-        Watch { hold_up, before }
+        TerminationHandlers { before_end: hold_up, previous_actions: before }
     });
-    for (signal, _) in &watch.before {
-        set_handler(*signal, end, libc::SA_SIGINFO);
+    for (signal, _) in &watch.previous_actions {
+        set_handler(*signal, handle_signal, libc::SA_SIGINFO);
     }
 }
 
-extern "C" fn end(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn handle_signal(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the C library's own, of this thread.
     let error = unsafe { *libc::__errno_location() };
     // Whoever took the signal last has it first, and these faults end nothing.
-    if signal != libc::SIGSEGV || !fault_signal::resolve(info) {
-        end_by(signal, info);
+    if signal != libc::SIGSEGV || !fault_signal::handle_guard_fault(info) {
+        terminate_by(signal, info);
     }
     // SAFETY: the C library's own, of this thread.
     unsafe { *libc::__errno_location() = error };
 }
 
-fn end_by(signal: c_int, info: *const libc::siginfo_t) {
-    let watch = WATCH.get();
-    if let Some(watch) = watch.filter(|_| !IS_HELD_UP.swap(true, Ordering::AcqRel)) {
-        (watch.hold_up)();
+fn terminate_by(signal: c_int, info: *const libc::siginfo_t) {
+    let watch = HANDLERS.get();
+    if let Some(watch) = watch.filter(|_| !IS_CALLED.swap(true, Ordering::AcqRel)) {
+        (watch.before_end)();
     }
-    let before = watch.and_then(|it| it.before.iter().find(|it| it.0 == signal));
+    let before = watch.and_then(|it| it.previous_actions.iter().find(|it| it.0 == signal));
     // SAFETY: allowed in a handler; the action is one that was there before.
     unsafe {
         if let Some((_, before)) = before {
             libc::sigaction(signal, before, ptr::null_mut());
         }
         // An instruction that failed fails again when we return; what somebody sent must be sent again.
-        if !is_of_instruction(info) {
+        if !is_from_instruction(info) {
             libc::raise(signal);
         }
     }

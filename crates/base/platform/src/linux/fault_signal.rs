@@ -8,15 +8,15 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::write_guard;
 
 /// How often others may take the signal from us while guards are there.
-const LEVELS: usize = 16;
+const HANDLERS_MAX: usize = 16;
 /// A fault on a page that exists and does not allow it: the only kind that a guard makes.
 const SEGV_ACCERR: c_int = 2;
 
-pub(super) type Action = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+pub(super) type SignalHandler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 /// A handler for each time that we took the signal. Whoever takes it from us may pass on what is not theirs, to the
 /// handler that they found: each of ours passes on to the one that it found itself, so that this comes to an end.
-static ACTIONS: [Action; LEVELS] = [
+static HANDLERS: [SignalHandler; HANDLERS_MAX] = [
     fault::<0>,
     fault::<1>,
     fault::<2>,
@@ -36,7 +36,7 @@ static ACTIONS: [Action; LEVELS] = [
 ];
 
 /// Who had the signal before each of the handlers. Written under the lock, before the handler gets the signal.
-static BEFORE: [OnceLock<libc::sigaction>; LEVELS] = [const { OnceLock::new() }; LEVELS];
+static PREVIOUS_ACTIONS: [OnceLock<libc::sigaction>; HANDLERS_MAX] = [const { OnceLock::new() }; HANDLERS_MAX];
 static LOCK: Mutex<()> = Mutex::new(());
 
 /// Makes sure that faults come to us. False where others want them too often.
@@ -54,13 +54,13 @@ fn install_again() {
 fn install_under(_: &MutexGuard<'_, ()>) -> bool {
     let Some(mut now) = action_of(libc::SIGSEGV) else { return false };
     loop {
-        if ACTIONS.iter().any(|it| *it as usize == now.sa_sigaction) {
+        if HANDLERS.iter().any(|it| *it as usize == now.sa_sigaction) {
             return true;
         }
         // The lock is ours, so nobody else fills it.
-        let Some(level) = BEFORE.iter().position(|it| it.get().is_none()) else { return false };
-        let found = *BEFORE[level].get_or_init(|| now);
-        let Some(before) = set_handler(libc::SIGSEGV, ACTIONS[level], libc::SA_SIGINFO) else { return false };
+        let Some(level) = PREVIOUS_ACTIONS.iter().position(|it| it.get().is_none()) else { return false };
+        let found = *PREVIOUS_ACTIONS[level].get_or_init(|| now);
+        let Some(before) = set_handler(libc::SIGSEGV, HANDLERS[level], libc::SA_SIGINFO) else { return false };
         if before.sa_sigaction == found.sa_sigaction {
             return true;
         }
@@ -80,7 +80,7 @@ pub(super) fn action_of(signal: c_int) -> Option<libc::sigaction> {
 
 /// Gives a signal to a handler of this crate, on the stack for signals where there is one: a stack that overflowed is
 /// no place for it. Returns what the signal did before.
-pub(super) fn set_handler(signal: c_int, handler: Action, flags: c_int) -> Option<libc::sigaction> {
+pub(super) fn set_handler(signal: c_int, handler: SignalHandler, flags: c_int) -> Option<libc::sigaction> {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
@@ -93,24 +93,24 @@ pub(super) fn set_handler(signal: c_int, handler: Action, flags: c_int) -> Optio
 }
 
 /// Whether a signal comes from an instruction that failed, and not from somebody who sent it.
-pub(super) fn is_of_instruction(info: *const libc::siginfo_t) -> bool {
+pub(super) fn is_from_instruction(info: *const libc::siginfo_t) -> bool {
     // SAFETY: what the system gives to a handler, or null.
     unsafe { info.as_ref() }.is_some_and(|it| it.si_code > 0)
 }
 
 /// Whether a fault was one of a guarded page, and its instruction can go on. For handlers of `SIGSEGV`.
-pub(super) fn resolve(info: *const libc::siginfo_t) -> bool {
+pub(super) fn handle_guard_fault(info: *const libc::siginfo_t) -> bool {
     // SAFETY: what the system gives to a handler, or null.
     let Some(info) = (unsafe { info.as_ref() }).filter(|it| it.si_code == SEGV_ACCERR) else { return false };
     // SAFETY: a fault has an address.
-    write_guard::resolve(unsafe { info.si_addr() }.addr() as u64)
+    write_guard::handle_fault(unsafe { info.si_addr() }.addr() as u64)
 }
 
 extern "C" fn fault<const LEVEL: usize>(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the C library's own, of this thread.
     let error = unsafe { *libc::__errno_location() };
-    if !resolve(info) {
-        pass_on(BEFORE[LEVEL].get(), signal, info, context);
+    if !handle_guard_fault(info) {
+        pass_on(PREVIOUS_ACTIONS[LEVEL].get(), signal, info, context);
     }
     // SAFETY: the C library's own, of this thread.
     unsafe { *libc::__errno_location() = error };
@@ -121,13 +121,13 @@ fn pass_on(before: Option<&libc::sigaction>, signal: c_int, info: *mut libc::sig
     let Some(before) = before else { return };
     match before.sa_sigaction {
         // Somebody sent it, and nobody wants it.
-        libc::SIG_IGN if !is_of_instruction(info) => {}
+        libc::SIG_IGN if !is_from_instruction(info) => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             // The instruction fails again when we return; what somebody sent must be sent again.
             // SAFETY: allowed in a handler; the action was there before.
             unsafe {
                 libc::sigaction(signal, before, ptr::null_mut());
-                if !is_of_instruction(info) {
+                if !is_from_instruction(info) {
                     libc::raise(signal);
                 }
             }
@@ -135,7 +135,7 @@ fn pass_on(before: Option<&libc::sigaction>, signal: c_int, info: *mut libc::sig
         // One of the two forms; the first takes fewer parameters and ignores the others.
         function => {
             // SAFETY: the address of a handler, which somebody gave to the system to be called like this.
-            let function = unsafe { std::mem::transmute::<usize, Action>(function) };
+            let function = unsafe { std::mem::transmute::<usize, SignalHandler>(function) };
             function(signal, info, context);
             // It may have said who comes next; then it is their turn when the instruction fails again.
             install_again();
@@ -150,7 +150,7 @@ mod tests {
     use rustix::mm::{MprotectFlags, mprotect};
 
     use super::*;
-    use crate::pages::{OwnMemory, WriteGuard, page_size};
+    use crate::pages::{AlignedMapping, WriteGuard, page_size};
 
     /// The page that faults, how often each of the two handlers was called, and whom the second found.
     static PAGE: AtomicU64 = AtomicU64::new(0);
@@ -173,7 +173,7 @@ mod tests {
     extern "C" fn second(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         CALLS[1].fetch_add(1, Ordering::SeqCst);
         // SAFETY: the address of a handler of this file, below.
-        let before = unsafe { std::mem::transmute::<usize, Action>(FOUND.load(Ordering::SeqCst)) };
+        let before = unsafe { std::mem::transmute::<usize, SignalHandler>(FOUND.load(Ordering::SeqCst)) };
         before(signal, info, context);
     }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn faults_of_others_go_to_each_of_them_once() {
-        let own = OwnMemory::new(2 * page_size(), page_size()).expect("there is room");
+        let own = AlignedMapping::new(2 * page_size(), page_size()).expect("there is room");
         PAGE.store(own.start + page_size(), Ordering::SeqCst);
         set_handler(libc::SIGSEGV, first, libc::SA_SIGINFO).expect("it can be set");
         // From here on a fault is tried once more, since a guard was dropped.

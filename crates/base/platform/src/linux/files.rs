@@ -9,16 +9,16 @@ use std::ptr::{self, NonNull};
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::files::Claim;
+use crate::files::FileLock;
 use crate::pages::page_size;
 
 pub(crate) const LIST_SEPARATOR: char = ':';
 
-pub(crate) fn claim(file: &File) -> Claim {
+pub(crate) fn try_lock(file: &File) -> FileLock {
     match file.try_lock() {
-        Ok(()) => Claim::Ours,
-        Err(TryLockError::WouldBlock) => Claim::Others,
-        Err(TryLockError::Error(_)) => Claim::Unknown,
+        Ok(()) => FileLock::Ours,
+        Err(TryLockError::WouldBlock) => FileLock::Others,
+        Err(TryLockError::Error(_)) => FileLock::Unsupported,
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     }
 }
 
-pub(crate) fn map_for_ever(file: &File, first: u64, bytes: usize) -> io::Result<NonNull<u8>> {
+pub(crate) fn map_until_exit(file: &File, first: u64, bytes: usize) -> io::Result<NonNull<u8>> {
     // Really there: a write to a mapped page of a full disk would end the process.
     rustix::fs::fallocate(file, FallocateFlags::empty(), first, bytes as u64)?;
     let page = first / page_size() * page_size();

@@ -19,16 +19,16 @@ fn page_size() -> usize {
 }
 
 /// Mappings with less in memory are left alone.
-const BYTES_MIN: usize = 256 << 10;
+const MAPPING_BYTES_MIN: usize = 256 << 10;
 
 /// Gives back what opening a driver has left in memory. Before a device is made, loaders ask for the same large pieces
 /// again and again: these are kept for now.
-pub(crate) fn give_back() {
-    trim(LARGE);
+pub(crate) fn trim_memory() {
+    trim_c_heap(LARGE_BYTES);
     // What a page is, is asked only where it matters. `smaps` has both in one file, but goes through all memory for it:
     // that takes longer than most drivers take to open.
     let (Ok(mappings), Ok(pages)) = (File::open("/proc/self/maps"), File::open("/proc/self/pagemap")) else { return };
-    for mapping in read_only(BufReader::new(mappings)).filter(|it| is_unchanged(it, &pages)) {
+    for mapping in read_only_mappings(BufReader::new(mappings)).filter(|it| is_unchanged(it, &pages)) {
         let start = std::ptr::with_exposed_provenance_mut(mapping.start);
         // SAFETY: a private mapping of a file that cannot be written through, none of whose pages differ from the file:
         // what is read there next is the same, from the file.
@@ -38,36 +38,36 @@ pub(crate) fn give_back() {
 }
 
 /// Gives back what is free, as soon as it is, from when a device was made.
-pub(crate) fn give_back_free() {
-    trim(LITTLE);
+pub(crate) fn trim_free_memory() {
+    trim_c_heap(SMALL_BYTES);
 }
 
 /// Bytes of a large piece of memory, and of a small one.
-const LARGE: c_int = 4 << 20;
-const LITTLE: c_int = 128 << 10;
+const LARGE_BYTES: c_int = 4 << 20;
+const SMALL_BYTES: c_int = 128 << 10;
 
 /// What is free goes back to the system, and later what is free at the end, once it is so much. Loaders ask for large
 /// pieces and free them at once; whoever performs has the C library take those from the system one by one. Drivers do
 /// the same again and again, so from here on they are kept.
 #[cfg(target_env = "gnu")]
-fn trim(most: c_int) {
+fn trim_c_heap(most: c_int) {
     // SAFETY: functions of the C library that take its locks; a call that opens something has just returned.
     unsafe {
         libc::malloc_trim(0);
         libc::mallopt(libc::M_TRIM_THRESHOLD, most);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
         // What is free at the end of this thread's memory goes when something not small is freed there.
-        libc::free(std::hint::black_box(libc::malloc(LITTLE as usize)));
+        libc::free(std::hint::black_box(libc::malloc(SMALL_BYTES as usize)));
     }
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn trim(_: c_int) {}
+fn trim_c_heap(_: c_int) {}
 
 /// Large mappings of files that nobody can write through.
-fn read_only(lines: impl BufRead) -> impl Iterator<Item = Range<usize>> {
+fn read_only_mappings(lines: impl BufRead) -> impl Iterator<Item = Range<usize>> {
     let lines = lines.lines().map_while(Result::ok);
-    lines.filter_map(|it| read_only_mapping(&it)).filter(|it| it.len() >= BYTES_MIN)
+    lines.filter_map(|it| read_only_mapping(&it)).filter(|it| it.len() >= MAPPING_BYTES_MIN)
 }
 
 /// Where a mapping lies, if it is one of a file that nobody can write through. A line has its place, what it allows,
@@ -105,7 +105,7 @@ fn is_unchanged(mapping: &Range<usize>, pages: &File) -> bool {
         }
         at += size;
     }
-    present >= BYTES_MIN
+    present >= MAPPING_BYTES_MIN
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
             "700000-800000".to_owned(),
             "what r-xp 00000000 fe:00 77".to_owned(),
         ];
-        let found: Vec<_> = read_only(text.join("\n").as_bytes()).collect();
+        let found: Vec<_> = read_only_mappings(text.join("\n").as_bytes()).collect();
         assert_eq!(found, [0x10_0000..0x20_0000, 0x20_0000..0x30_0000]);
     }
 
@@ -133,7 +133,7 @@ mod tests {
     fn a_mapping_with_a_page_of_its_own_stays() {
         use rustix::mm::{MapFlags, ProtFlags, mmap, mprotect, munmap};
         let program = File::open(std::env::current_exe().expect("a program")).expect("it can be read");
-        let size = 2 * BYTES_MIN;
+        let size = 2 * MAPPING_BYTES_MIN;
         // SAFETY: a new private mapping, which only this test knows, of a file that is larger.
         let place = unsafe {
             mmap(std::ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE, &program, 0)
@@ -175,7 +175,7 @@ mod tests {
             bytes.iter().step_by(page_size()).fold(0u64, |sum, it| sum.wrapping_mul(31).wrapping_add(u64::from(*it)))
         };
         let (before, whole) = (sum(), resident());
-        give_back();
+        trim_memory();
         assert!(resident() < whole, "{} kB of {whole}", resident());
         assert_eq!(sum(), before);
     }

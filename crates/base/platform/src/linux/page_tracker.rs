@@ -16,7 +16,7 @@ use crate::pages::page_size;
 
 /// Where we ask. Both stay open for as long as the process lives.
 pub struct PageTracker {
-    events: OwnedFd,
+    userfault: OwnedFd,
     pages: File,
 }
 
@@ -42,7 +42,7 @@ const RUNS_MAX: usize = 256;
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct PageRegion {
     start: u64,
     end: u64,
     categories: u64,
@@ -51,7 +51,7 @@ struct Run {
 /// What `PAGEMAP_SCAN` is asked.
 #[repr(C)]
 #[derive(Default)]
-struct Scan {
+struct PagemapScanArgs {
     size: u64,
     flags: u64,
     start: u64,
@@ -67,7 +67,7 @@ struct Scan {
     wanted: u64,
 }
 
-static TRACKER: LazyLock<Option<PageTracker>> = LazyLock::new(|| PageTracker::open().filter(PageTracker::works));
+static TRACKER: LazyLock<Option<PageTracker>> = LazyLock::new(|| PageTracker::open().filter(PageTracker::is_working));
 
 impl PageTracker {
     /// None where the system cannot do it, or does not let us.
@@ -89,12 +89,12 @@ impl PageTracker {
         let mut api = [API, FEATURES, 0];
         // SAFETY: as large as the kernel expects.
         unsafe { ioctl(events.as_raw_fd(), IOCTL_API, &raw mut api) }?;
-        Some(PageTracker { events, pages: File::open("/proc/self/pagemap").ok()? })
+        Some(PageTracker { userfault: events, pages: File::open("/proc/self/pagemap").ok()? })
     }
 
     /// Tries it out: a kernel may know the words and not the thing.
-    fn works(&self) -> bool {
-        let Some(own) = OwnMemory::new(2 * page_size(), page_size()) else { return false };
+    fn is_working(&self) -> bool {
+        let Some(own) = AlignedMapping::new(2 * page_size(), page_size()) else { return false };
         if !self.watch(&own) {
             return false;
         }
@@ -110,23 +110,23 @@ impl PageTracker {
     }
 
     /// From now on writes are noticed.
-    pub fn watch(&self, own: &OwnMemory) -> bool {
+    pub fn watch(&self, own: &AlignedMapping) -> bool {
         let mut register = [own.start, own.size, REGISTER_WRITE_PROTECT, 0];
         let mut protect = [own.start, own.size, PROTECT];
         // SAFETY: as large as the kernel expects; the memory is ours.
         unsafe {
-            ioctl(self.events.as_raw_fd(), IOCTL_REGISTER, &raw mut register).is_some()
-                && ioctl(self.events.as_raw_fd(), IOCTL_PROTECT, &raw mut protect).is_some()
+            ioctl(self.userfault.as_raw_fd(), IOCTL_REGISTER, &raw mut register).is_some()
+                && ioctl(self.userfault.as_raw_fd(), IOCTL_PROTECT, &raw mut protect).is_some()
         }
     }
 
     /// The pages that were written since somebody asked last. False if nobody knows.
     pub fn written(&self, addresses: Range<u64>, found: &mut Vec<Range<u64>>) -> bool {
-        let mut runs = [Run::default(); RUNS_MAX];
+        let mut runs = [PageRegion::default(); RUNS_MAX];
         let mut start = addresses.start;
         while start < addresses.end {
-            let mut scan = Scan {
-                size: size_of::<Scan>() as u64,
+            let mut scan = PagemapScanArgs {
+                size: size_of::<PagemapScanArgs>() as u64,
                 flags: SCAN_PROTECT_AGAIN | SCAN_ONLY_WATCHED,
                 start,
                 end: addresses.end,
@@ -134,7 +134,7 @@ impl PageTracker {
                 runs_max: RUNS_MAX as u64,
                 mask: PAGE_WRITTEN,
                 wanted: PAGE_WRITTEN,
-                ..Scan::default()
+                ..PagemapScanArgs::default()
             };
             // SAFETY: as the kernel expects it; the runs are ours, and as many as we say.
             let count = unsafe { ioctl(self.pages.as_raw_fd(), IOCTL_SCAN, &raw mut scan) };
@@ -156,16 +156,16 @@ unsafe fn ioctl<T>(file: RawFd, number: u64, about: *mut T) -> Option<usize> {
 }
 
 /// Memory of ours for a device, zeros at first.
-pub struct OwnMemory {
+pub struct AlignedMapping {
     pub start: u64,
     pub size: u64,
     /// What is mapped: more, where whole pages are not enough to begin with.
     mapped: Range<u64>,
 }
 
-impl OwnMemory {
+impl AlignedMapping {
     /// Memory of at least so many bytes, at a multiple of `alignment`, and so is its size; none where there is no room.
-    pub fn new(size: u64, alignment: u64) -> Option<OwnMemory> {
+    pub fn new(size: u64, alignment: u64) -> Option<AlignedMapping> {
         let alignment = alignment.max(page_size());
         let size = size.checked_next_multiple_of(alignment).filter(|it| *it > 0)?;
         let whole = size.checked_add(alignment - page_size())?;
@@ -177,11 +177,11 @@ impl OwnMemory {
         let _ = unsafe { rustix::mm::madvise(place, wanted, Advice::LinuxNoHugepage) };
         let first = place.expose_provenance() as u64;
         let start = first.checked_next_multiple_of(alignment)?;
-        Some(OwnMemory { start, size, mapped: first..first + whole })
+        Some(AlignedMapping { start, size, mapped: first..first + whole })
     }
 }
 
-impl Drop for OwnMemory {
+impl Drop for AlignedMapping {
     fn drop(&mut self) {
         let place = ptr::with_exposed_provenance_mut(self.mapped.start as usize);
         // SAFETY: our own mapping, which no device has any more.
@@ -200,10 +200,10 @@ mod tests {
 
     #[test]
     fn memory_begins_where_it_is_wanted() {
-        let own = OwnMemory::new(100, 1 << 16).expect("there is room");
+        let own = AlignedMapping::new(100, 1 << 16).expect("there is room");
         assert!(own.start.is_multiple_of(1 << 16) && own.size == 1 << 16);
         assert!(own.mapped.start <= own.start && own.start + own.size <= own.mapped.end);
-        assert!(OwnMemory::new(0, 4096).is_none() && OwnMemory::new(u64::MAX, 4096).is_none());
+        assert!(AlignedMapping::new(0, 4096).is_none() && AlignedMapping::new(u64::MAX, 4096).is_none());
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         let missing = "asynchronous userfaultfd is missing: it needs Linux 6.7, and a sandbox that allows the call";
         let faults = PageTracker::get().expect(missing);
         let page = page_size();
-        let own = OwnMemory::new(2000 * page, page).expect("there is room");
+        let own = AlignedMapping::new(2000 * page, page).expect("there is room");
         assert!(faults.watch(&own));
         // More runs than fit into one answer.
         (0..1000).for_each(|it| write(own.start + it * 2 * page + 5));

@@ -30,11 +30,11 @@ pub(crate) fn is_running(process: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-pub(crate) fn is_no_program(error: &io::Error) -> bool {
+pub(crate) fn is_not_executable(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOEXEC)
 }
 
-pub(crate) fn end_now(code: i32) -> ! {
+pub(crate) fn exit_immediately(code: i32) -> ! {
     // SAFETY: it may be called at any time, and does not return.
     unsafe { libc::_exit(code) }
 }
@@ -57,18 +57,18 @@ pub(crate) unsafe fn set_default_variable(name: &CStr, value: &CStr) {
     unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
 }
 
-pub(crate) struct Relay(Signals);
+pub(crate) struct SignalRelay(Signals);
 
-impl Relay {
-    pub(crate) fn new() -> io::Result<Relay> {
-        Signals::new(wanted_signals()).map(Relay)
+impl SignalRelay {
+    pub(crate) fn new() -> io::Result<SignalRelay> {
+        Signals::new(forwarded_signals()).map(SignalRelay)
     }
 
     /// The end is awaited first and taken after the forwarder stopped, so that no signal ever goes to a stranger who got
     /// the number of the process.
     pub(crate) fn wait(self, child: &mut Child) -> io::Result<ExitStatus> {
         let pid = Pid::from_child(child);
-        let forwarder = Forwarder::start(self.0, pid);
+        let forwarder = SignalForwarder::start(self.0, pid);
         rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))?;
         forwarder.stop();
         child.wait()
@@ -76,13 +76,13 @@ impl Relay {
 }
 
 /// A thread that passes signals on.
-struct Forwarder {
+struct SignalForwarder {
     handle: Handle,
     thread: JoinHandle<()>,
 }
 
-impl Forwarder {
-    fn start(mut signals: Signals, to: Pid) -> Forwarder {
+impl SignalForwarder {
+    fn start(mut signals: Signals, to: Pid) -> SignalForwarder {
         let handle = signals.handle();
         let thread = thread::spawn(move || {
             for number in signals.forever() {
@@ -96,7 +96,7 @@ impl Forwarder {
                 let _ = kill_process(to, signal);
             }
         });
-        Forwarder { handle, thread }
+        SignalForwarder { handle, thread }
     }
 
     fn stop(self) {
@@ -107,7 +107,7 @@ impl Forwarder {
 }
 
 /// The signals to receive. Those that are ignored (`nohup`) stay so, for us and for the program.
-fn wanted_signals() -> Vec<i32> {
+fn forwarded_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = mask_of(&status, "SigIgn:");
     [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|it| ignored >> (it - 1) & 1 == 0).collect()
@@ -116,13 +116,13 @@ fn wanted_signals() -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Cause;
+    use crate::process::TerminationCause;
 
     #[test]
     fn signals_have_names_and_codes() {
-        assert_eq!(Cause::from_number(11).to_string(), "SIGSEGV");
-        assert_eq!(Cause::from_number(40).to_string(), "signal 40");
-        assert_eq!(Cause::from_number(11).shell_code(), 139);
+        assert_eq!(TerminationCause::from_number(11).to_string(), "SIGSEGV");
+        assert_eq!(TerminationCause::from_number(40).to_string(), "signal 40");
+        assert_eq!(TerminationCause::from_number(11).shell_code(), 139);
     }
 
     #[test]

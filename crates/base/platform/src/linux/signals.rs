@@ -14,19 +14,19 @@ use crate::signals::Trigger;
 /// How often it came. Relaxed: the reader looks now and then.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-fn number(trigger: Trigger) -> Signal {
+fn signal_of(trigger: Trigger) -> Signal {
     match trigger {
         Trigger::First => Signal::USR1,
         Trigger::Second => Signal::USR2,
     }
 }
 
-pub(crate) fn listen(trigger: Trigger) {
+pub(crate) fn count_triggers(trigger: Trigger) {
     // Calls of the application go on as if nothing had come.
-    set_handler(number(trigger).as_raw(), count_one, libc::SA_SIGINFO | libc::SA_RESTART);
+    set_handler(signal_of(trigger).as_raw(), count_one, libc::SA_SIGINFO | libc::SA_RESTART);
 }
 
-pub(crate) fn count() -> u32 {
+pub(crate) fn trigger_count() -> u32 {
     COUNT.load(Ordering::Relaxed)
 }
 
@@ -36,7 +36,7 @@ extern "C" fn count_one(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
 
 pub(crate) fn send(process: u32, trigger: Trigger) -> io::Result<()> {
     let to = i32::try_from(process).ok().and_then(Pid::from_raw);
-    Ok(kill_process(to.ok_or(io::ErrorKind::InvalidInput)?, number(trigger))?)
+    Ok(kill_process(to.ok_or(io::ErrorKind::InvalidInput)?, signal_of(trigger))?)
 }
 
 pub(crate) fn is_listening(process: u32, trigger: Trigger) -> Option<bool> {
@@ -46,7 +46,7 @@ pub(crate) fn is_listening(process: u32, trigger: Trigger) -> Option<bool> {
 
 /// Whether a process has a handler for a signal, by what the system tells of it.
 fn is_caught(status: &str, trigger: Trigger) -> bool {
-    mask_of(status, "SigCgt:") >> (number(trigger).as_raw() - 1) & 1 == 1
+    mask_of(status, "SigCgt:") >> (signal_of(trigger).as_raw() - 1) & 1 == 1
 }
 
 /// A mask of signals in the text of `/proc/PID/status`.

@@ -19,7 +19,7 @@ pub(crate) fn id() -> u32 {
 ///
 /// As for [`crate::threads::at_end`].
 #[cfg(target_env = "gnu")]
-pub(crate) unsafe fn at_end(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
+pub(crate) unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
     unsafe extern "C" {
         /// Calls a function when the calling thread ends, also if it is ending already.
         fn __cxa_thread_atexit_impl(
@@ -40,7 +40,7 @@ pub(crate) unsafe fn at_end(call: unsafe extern "C" fn(*mut c_void), with: *mut 
 ///
 /// As for [`crate::threads::at_end`].
 #[cfg(not(target_env = "gnu"))]
-pub(crate) unsafe fn at_end(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
+pub(crate) unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), with: *mut c_void) {
     struct AtEnd(std::cell::RefCell<Vec<(unsafe extern "C" fn(*mut c_void), *mut c_void)>>);
     impl Drop for AtEnd {
         fn drop(&mut self) {
@@ -69,7 +69,7 @@ pub(crate) fn pin_to_processor(number: usize) {
     }
 }
 
-pub(crate) fn nap(time: Duration) {
+pub(crate) fn signal_safe_sleep(time: Duration) {
     let nap = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos().into() };
     // SAFETY: allowed in a handler; the time is ours, and nobody wants to know what is left of it.
     unsafe { libc::nanosleep(&raw const nap, ptr::null_mut()) };

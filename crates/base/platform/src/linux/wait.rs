@@ -6,14 +6,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use crate::wait::Woken;
+use crate::wait::WaitResult;
 
 #[inline]
-pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> Woken {
+pub(crate) fn wait(word: &AtomicU32, value: u32, most: Option<Duration>) -> WaitResult {
     let most = most.map(|it| futex::Timespec { tv_sec: it.as_secs() as i64, tv_nsec: it.subsec_nanos().into() });
     match futex::wait(word, futex::Flags::PRIVATE, value, most.as_ref()) {
-        Err(Errno::TIMEDOUT) => Woken::TimedOut,
-        _ => Woken::Perhaps,
+        Err(Errno::TIMEDOUT) => WaitResult::TimedOut,
+        _ => WaitResult::MaybeWoken,
     }
 }
 

@@ -7,11 +7,11 @@
 //! The handler runs at any moment, between any two instructions of any thread, and takes no lock. Three rules make what
 //! it reads sound:
 //!
-//! - An entry is one pointer to a [`Watched`], which never changes while it can be reached but for its bits. The handler
+//! - An entry is one pointer to a [`GuardedMapping`], which never changes while it can be reached but for its bits. The handler
 //!   never combines parts of two guards.
-//! - A `Watched` that left its entry is freed only at a moment at which no handler runs ([`Free::reclaim`]).
+//! - A `GuardedMapping` that left its entry is freed only at a moment at which no handler runs ([`FreeEntries::reclaim`]).
 //! - Whoever finds no entry for a page may have faulted before its guard was dropped; the page is writable by now, and the
-//!   instruction is tried again ([`is_retried`]).
+//!   instruction is tried again ([`take_retry`]).
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -30,23 +30,23 @@ const RETRIES_MAX: usize = 64;
 
 /// The guarded mappings, null where there is none. The handler looks at those that were ever used.
 ///
-/// `SeqCst`, with [`BEGUN`] and [`DONE`]: [`Free::reclaim`] needs one order of all three.
-static ENTRIES: [AtomicPtr<Watched>; GUARDS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; GUARDS_MAX];
+/// `SeqCst`, with [`HANDLERS_BEGUN`] and [`HANDLERS_DONE`]: [`FreeEntries::reclaim`] needs one order of all three.
+static ENTRIES: [AtomicPtr<GuardedMapping>; GUARDS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; GUARDS_MAX];
 /// Entries that were ever used. Release before a mapping is in the entry; pairs with Acquire in the handler.
 static USED: AtomicUsize = AtomicUsize::new(0);
-static FREE: Mutex<Free> = Mutex::new(Free { entries: Vec::new(), retired: Vec::new() });
+static FREE: Mutex<FreeEntries> = Mutex::new(FreeEntries { entries: Vec::new(), retired: Vec::new() });
 
 /// Handlers that began to look at entries, and that are done with it: what they found, and what they made writable.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-static DONE: AtomicU64 = AtomicU64::new(0);
+static HANDLERS_BEGUN: AtomicU64 = AtomicU64::new(0);
+static HANDLERS_DONE: AtomicU64 = AtomicU64::new(0);
 
 /// Guards that were dropped. It counts one before its entry is empty, and after its pages are writable.
-static DROPS: AtomicU64 = AtomicU64::new(0);
+static GUARDS_DROPPED: AtomicU64 = AtomicU64::new(0);
 /// What was tried again last: page, thread and the drops until then, as one number.
 static RETRIES: [AtomicU64; RETRIES_MAX] = [const { AtomicU64::new(0) }; RETRIES_MAX];
 
 /// A mapping as the handler finds it.
-struct Watched {
+struct GuardedMapping {
     /// Whole pages only: beside them may lie what is not ours.
     pages: Range<u64>,
     page: u64,
@@ -54,25 +54,25 @@ struct Watched {
     bits: Box<[AtomicU64]>,
 }
 
-struct Free {
+struct FreeEntries {
     entries: Vec<usize>,
     /// In no entry any more; a handler that began before may still have them.
-    retired: Vec<Retired>,
+    retired: Vec<RetiredMapping>,
 }
 
-struct Retired(NonNull<Watched>);
+struct RetiredMapping(NonNull<GuardedMapping>);
 
-// SAFETY: all that a `Watched` has may be used on every thread.
-unsafe impl Send for Retired {}
+// SAFETY: all that a `GuardedMapping` has may be used on every thread.
+unsafe impl Send for RetiredMapping {}
 
 /// The pages of a mapping, for as long as it is one.
 pub struct WriteGuard {
     entry: usize,
     /// Valid until the guard is dropped: only then it is retired.
-    watched: NonNull<Watched>,
+    guarded: NonNull<GuardedMapping>,
 }
 
-// SAFETY: all that a `Watched` has may be used on every thread.
+// SAFETY: all that a `GuardedMapping` has may be used on every thread.
 unsafe impl Send for WriteGuard {}
 // SAFETY: as for `Send`; what changes in it are atomics.
 unsafe impl Sync for WriteGuard {}
@@ -98,14 +98,14 @@ impl WriteGuard {
         drop(free);
         let words = ((pages.end - pages.start) / page).div_ceil(64);
         let bits = (0..words).map(|_| AtomicU64::new(u64::MAX)).collect();
-        let watched = NonNull::from(Box::leak(Box::new(Watched { pages, page, bits })));
+        let watched = NonNull::from(Box::leak(Box::new(GuardedMapping { pages, page, bits })));
         ENTRIES[entry].store(watched.as_ptr(), Ordering::SeqCst);
-        Some(WriteGuard { entry, watched })
+        Some(WriteGuard { entry, guarded: watched })
     }
 
-    fn watched(&self) -> &Watched {
+    fn guarded(&self) -> &GuardedMapping {
         // SAFETY: made in `new`, and freed at the earliest when this guard is dropped.
-        unsafe { self.watched.as_ref() }
+        unsafe { self.guarded.as_ref() }
     }
 
     /// Adds the addresses that may have been written since somebody asked last; parts of pages at the ends always may.
@@ -113,7 +113,7 @@ impl WriteGuard {
     pub fn written(&self, wanted: Range<u64>, found: &mut Vec<Range<u64>>) {
         // Whoever takes the signal without passing it on would take the faults as well.
         fault_signal::install();
-        let Watched { pages, page, bits } = self.watched();
+        let GuardedMapping { pages, page, bits } = self.guarded();
         let mut add = |it: Range<u64>| {
             if !it.is_empty() {
                 found.push(it);
@@ -129,29 +129,29 @@ impl WriteGuard {
             let address = pages.start + index * page;
             if is_written {
                 // Before the first bit is taken.
-                run = run.or_else(|| Some((address, DONE.load(Ordering::SeqCst))));
+                run = run.or_else(|| Some((address, HANDLERS_DONE.load(Ordering::SeqCst))));
                 word.fetch_and(!bit, Ordering::SeqCst);
             } else if let Some((start, done)) = run.take() {
-                add(self.protect(start..address, done));
+                add(self.protect_run(start..address, done));
             }
         }
         if let Some((start, done)) = run {
-            add(self.protect(start..pages.start + end * page, done));
+            add(self.protect_run(start..pages.start + end * page, done));
         }
         add(wanted.start.max(pages.end)..wanted.end);
     }
 
     /// Writes fault again, before anybody looks at what is there. `done` is how many handlers were, before the bits of
     /// the pages were taken.
-    fn protect(&self, pages: Range<u64>, done: u64) -> Range<u64> {
-        let watched = self.watched();
-        let is_protected = change(&pages, MprotectFlags::READ);
+    fn protect_run(&self, pages: Range<u64>, done: u64) -> Range<u64> {
+        let watched = self.guarded();
+        let is_protected = protect_pages(&pages, MprotectFlags::READ);
         // A handler that set a bit before it was taken, and makes the page writable after it was protected, leaves a
         // page that does not fault; so does one that found an earlier guard of the page. It began before now, and was
         // not done then, so the two counts differ: such pages count as written for one time more. So do pages that
         // cannot be protected, for ever.
-        if !is_protected || BEGUN.load(Ordering::SeqCst) != done {
-            watched.mark(&pages);
+        if !is_protected || HANDLERS_BEGUN.load(Ordering::SeqCst) != done {
+            watched.set_written(&pages);
         }
         pages
     }
@@ -159,62 +159,62 @@ impl WriteGuard {
 
 impl Drop for WriteGuard {
     fn drop(&mut self) {
-        change(&self.watched().pages, MprotectFlags::READ | MprotectFlags::WRITE);
+        protect_pages(&self.guarded().pages, MprotectFlags::READ | MprotectFlags::WRITE);
         // In this order: who finds no entry learns of the drop, and that the pages are writable.
-        DROPS.fetch_add(1, Ordering::SeqCst);
+        GUARDS_DROPPED.fetch_add(1, Ordering::SeqCst);
         ENTRIES[self.entry].store(ptr::null_mut(), Ordering::SeqCst);
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         free.entries.push(self.entry);
-        free.retired.push(Retired(self.watched));
+        free.retired.push(RetiredMapping(self.guarded));
         free.reclaim();
     }
 }
 
-impl Free {
+impl FreeEntries {
     /// Frees what no handler can have any more.
     ///
     /// All that is retired left its entry before. If no handler runs at the moment of the second load, then those that
     /// began earlier are done with what they found, and those that begin later find the entries as they are now. The
     /// first count cannot be above the second; if they are equal, every handler that began was done by then.
     fn reclaim(&mut self) {
-        let done = DONE.load(Ordering::SeqCst);
-        if BEGUN.load(Ordering::SeqCst) != done {
+        let done = HANDLERS_DONE.load(Ordering::SeqCst);
+        if HANDLERS_BEGUN.load(Ordering::SeqCst) != done {
             // A signal that jumps out of our handler leaves it like this. Then what is retired stays.
             return;
         }
-        for Retired(watched) in self.retired.drain(..) {
+        for RetiredMapping(watched) in self.retired.drain(..) {
             // SAFETY: a box of `WriteGuard::new`, whose guard was dropped; no handler has it, as said above.
             drop(unsafe { Box::from_raw(watched.as_ptr()) });
         }
     }
 }
 
-impl Watched {
+impl GuardedMapping {
     /// From now on these pages count as written.
-    fn mark(&self, pages: &Range<u64>) {
+    fn set_written(&self, pages: &Range<u64>) {
         for index in (pages.start - self.pages.start) / self.page..(pages.end - self.pages.start) / self.page {
             self.bits[(index / 64) as usize].fetch_or(1 << (index % 64), Ordering::SeqCst);
         }
     }
 
     /// Notes a write to a page, and makes the page writable. For the handler.
-    fn note(&self, address: u64) -> bool {
+    fn make_writable(&self, address: u64) -> bool {
         let first = self.pages.start + (address - self.pages.start) / self.page * self.page;
         let page = first..first + self.page;
         let both = MprotectFlags::READ | MprotectFlags::WRITE;
         // Before anybody can write to it.
-        self.mark(&page);
+        self.set_written(&page);
         // Each change in the middle of a mapping makes two more of it, and their number is limited: then all of it is
         // writable, which makes them one again.
-        change(&page, both) || {
-            self.mark(&self.pages);
-            change(&self.pages, both)
+        protect_pages(&page, both) || {
+            self.set_written(&self.pages);
+            protect_pages(&self.pages, both)
         }
     }
 }
 
 /// Changes what may be done with pages. Also in the handler.
-fn change(pages: &Range<u64>, protection: MprotectFlags) -> bool {
+fn protect_pages(pages: &Range<u64>, protection: MprotectFlags) -> bool {
     let place = ptr::with_exposed_provenance_mut(pages.start as usize);
     // SAFETY: pages of a mapping that its owner may read and write. `WriteGuard::new` got them from there, and while they
     // are read-only a write to them goes on in the handler.
@@ -223,19 +223,19 @@ fn change(pages: &Range<u64>, protection: MprotectFlags) -> bool {
 
 /// Whether a fault on an address is one of ours, and its instruction can be tried again. For the handler; a fault that
 /// is one of a missing mapping never is ours.
-pub(super) fn resolve(address: u64) -> bool {
-    BEGUN.fetch_add(1, Ordering::SeqCst);
+pub(super) fn handle_fault(address: u64) -> bool {
+    HANDLERS_BEGUN.fetch_add(1, Ordering::SeqCst);
     let mut is_resolved = false;
     for entry in ENTRIES.iter().take(USED.load(Ordering::Acquire)) {
         // SAFETY: null, or what `WriteGuard::new` made. It is not freed while this handler is counted as begun and not
-        // as done, see `Free::reclaim`.
+        // as done, see `FreeEntries::reclaim`.
         let watched = unsafe { entry.load(Ordering::SeqCst).as_ref() };
         if let Some(watched) = watched.filter(|it| it.pages.contains(&address)) {
-            is_resolved |= watched.note(address);
+            is_resolved |= watched.make_writable(address);
         }
     }
-    DONE.fetch_add(1, Ordering::SeqCst);
-    is_resolved || is_retried(address)
+    HANDLERS_DONE.fetch_add(1, Ordering::SeqCst);
+    is_resolved || take_retry(address)
 }
 
 /// Whether an instruction is tried again that wrote to a page of no guard: a guard that was dropped since then has made
@@ -244,8 +244,8 @@ pub(super) fn resolve(address: u64) -> bool {
 /// Each thread tries an address once for each count of drops. If the instruction fails again, and no guard was dropped
 /// meanwhile, then none of them is the reason, and the fault goes to whoever had the signal before. A fault that is not
 /// ours comes one time more; without dropped guards not even that.
-fn is_retried(address: u64) -> bool {
-    let drops = DROPS.load(Ordering::SeqCst);
+fn take_retry(address: u64) -> bool {
+    let drops = GUARDS_DROPPED.load(Ordering::SeqCst);
     // SAFETY: a system call that reads and writes no memory of this process.
     let thread = unsafe { libc::gettid() } as u64;
     let key = mixed(mixed(mixed(address) ^ thread) ^ drops);
@@ -261,7 +261,7 @@ fn mixed(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::OwnMemory;
+    use crate::pages::AlignedMapping;
 
     fn write(at: u64) {
         // SAFETY: memory of the test's own.
@@ -269,13 +269,13 @@ mod tests {
     }
 
     /// While others fault, pages may be reported once more than they were written.
-    static ALONE: Mutex<()> = Mutex::new(());
+    static SERIAL: Mutex<()> = Mutex::new(());
 
     #[test]
     fn written_pages_are_told_and_parts_of_pages_always() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let page = page_size();
-        let own = OwnMemory::new(200 * page, page).expect("there is room");
+        let own = AlignedMapping::new(200 * page, page).expect("there is room");
         // From the middle of a page to the middle of another.
         let mapping = own.start + 100..own.start + 199 * page + 50;
         let guard = WriteGuard::new(mapping.clone()).expect("there is room");
@@ -307,7 +307,7 @@ mod tests {
 
     /// Pages that one thread guards and others write to.
     struct Region {
-        memory: OwnMemory,
+        memory: AlignedMapping,
         /// Writers hold it for a write, and the owner where nobody may write.
         turn: std::sync::RwLock<()>,
     }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     /// Makes and drops guards of a region, and compares what they report with what changed.
-    fn own(region: &Region, seed: u64, is_over: &std::sync::atomic::AtomicBool) -> u64 {
+    fn guard_region(region: &Region, seed: u64, is_over: &std::sync::atomic::AtomicBool) -> u64 {
         let (mut state, mut guards, page) = (seed, 0, page_size());
         while !is_over.load(Ordering::Relaxed) {
             let size = match random(&mut state, 4) {
@@ -381,12 +381,12 @@ mod tests {
 
     #[test]
     fn guards_come_and_go_while_many_threads_write() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
         let given = std::env::var("LAVASCOPE_STRESS_MS").ok().and_then(|it| it.parse().ok());
         let time = std::time::Duration::from_millis(given.unwrap_or(STRESS_MS));
         let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |it| it.as_nanos() as u64);
         let region = || Region {
-            memory: OwnMemory::new(REGION_PAGES * page_size(), page_size()).expect("there is room"),
+            memory: AlignedMapping::new(REGION_PAGES * page_size(), page_size()).expect("there is room"),
             turn: std::sync::RwLock::new(()),
         };
         let regions: Vec<Region> = (0..REGIONS).map(|_| region()).collect();
@@ -398,7 +398,7 @@ mod tests {
                 .map(|(at, it)| {
                     scope.spawn({
                         let is_over = &is_over;
-                        move || own(it, seed ^ at as u64, is_over)
+                        move || guard_region(it, seed ^ at as u64, is_over)
                     })
                 })
                 .collect();

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ash::vk;
 
-use crate::shaders::{CONSTANT_BYTES, Work, compute};
+use crate::shaders::{CONSTANT_BYTES, ShaderWork, compute};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
@@ -58,14 +58,14 @@ pub(crate) struct Program {
     address: u64,
     /// Others that have addresses.
     small: usize,
-    scene: Option<Scene>,
+    scene: Option<DrawScene>,
     /// The pipeline of the dispatches that are timed.
     timed: Option<vk::Pipeline>,
     salt: u32,
 }
 
 #[derive(Clone, Copy)]
-struct Scene {
+struct DrawScene {
     view: vk::ImageView,
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
@@ -112,14 +112,14 @@ impl Program {
                 timed: None,
                 salt: 1,
             };
-            program.describe();
-            program.pipeline = program.make_pipeline(Work { accesses: 1, rounds: 1, salt: 0 }).0;
+            program.create_descriptor_sets();
+            program.pipeline = program.make_pipeline(ShaderWork { accesses: 1, rounds: 1, salt: 0 }).0;
             program
         }
     }
 
     /// Buffers, sets of them and the layout.
-    fn describe(&mut self) {
+    fn create_descriptor_sets(&mut self) {
         let stage = vk::ShaderStageFlags::COMPUTE;
         let binding = |at| {
             let binding = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1).stage_flags(stage);
@@ -193,7 +193,7 @@ impl Program {
     }
 
     /// A pipeline, and how long it took to make it.
-    fn make_pipeline(&self, work: Work) -> (vk::Pipeline, f64) {
+    fn make_pipeline(&self, work: ShaderWork) -> (vk::Pipeline, f64) {
         let words = compute(work);
         // SAFETY: `compute` makes valid words; they and the structures live until their calls return, and the module
         // may end when the pipeline is made.
@@ -352,9 +352,9 @@ impl Program {
 
     /// How long a dispatch takes where so many buffers have addresses.
     pub(crate) fn addressed(&mut self, count: usize) -> f64 {
-        self.need(count);
+        self.ensure_buffers(count);
         if self.timed.is_none() {
-            self.timed = Some(self.make_pipeline(Work { accesses: 4, rounds: 16, salt: 7 }).0);
+            self.timed = Some(self.make_pipeline(ShaderWork { accesses: 4, rounds: 16, salt: 7 }).0);
         }
         let Some(pipeline) = self.timed else { return 0.0 };
         self.begin();
@@ -371,7 +371,7 @@ impl Program {
     }
 
     /// There are at least so many buffers with addresses, side by side in memory: drivers have few allocations.
-    fn need(&mut self, count: usize) {
+    fn ensure_buffers(&mut self, count: usize) {
         // Those of the sets have addresses as well.
         let Some(more) = count.checked_sub(self.small + 3).filter(|it| *it > 0) else { return };
         let memory = self.allocate(SMALL_BYTES * more as u64);
@@ -384,7 +384,7 @@ impl Program {
     /// How long it takes to make a pipeline with so many accesses of each kind.
     pub(crate) fn pipeline_of(&mut self, accesses: u32) -> f64 {
         self.salt += 1;
-        let (pipeline, took) = self.make_pipeline(Work { accesses, rounds: 1, salt: self.salt });
+        let (pipeline, took) = self.make_pipeline(ShaderWork { accesses, rounds: 1, salt: self.salt });
         // SAFETY: the pipeline was never bound, and nobody has the handle afterwards
         // (VUID-vkDestroyPipeline-pipeline-00765).
         unsafe { self.device.destroy_pipeline(pipeline, None) };
@@ -415,7 +415,7 @@ fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result>
 }
 
 /// A color attachment, and a pipeline that draws into it and reads its corners out of a buffer.
-fn scene(device: &ash::Device) -> Scene {
+fn scene(device: &ash::Device) -> DrawScene {
     let format = vk::Format::R8G8B8A8_UNORM;
     let storage = vk::DescriptorType::STORAGE_BUFFER;
     let binding = [vk::DescriptorSetLayoutBinding::default()
@@ -451,11 +451,11 @@ fn scene(device: &ash::Device) -> Scene {
         let pool = device.create_descriptor_pool(&info, None).expect("lavapipe makes pools");
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
         let set = device.allocate_descriptor_sets(&info).expect("lavapipe makes sets")[0];
-        Scene { view: view.expect("lavapipe makes views"), layout, pipeline: drawing(device, layout, format), set }
+        DrawScene { view: view.expect("lavapipe makes views"), layout, pipeline: graphics_pipeline(device, layout, format), set }
     }
 }
 
-fn drawing(device: &ash::Device, layout: vk::PipelineLayout, format: vk::Format) -> vk::Pipeline {
+fn graphics_pipeline(device: &ash::Device, layout: vk::PipelineLayout, format: vk::Format) -> vk::Pipeline {
     let stage = |code: &[u8], stage| {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(code)).expect("a module");
         let info = vk::ShaderModuleCreateInfo::default().code(&words);

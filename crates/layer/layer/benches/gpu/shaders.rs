@@ -11,7 +11,7 @@ pub(crate) const CONSTANT_BYTES: u32 = 8;
 
 /// What a shader does.
 #[derive(Clone, Copy)]
-pub(crate) struct Work {
+pub(crate) struct ShaderWork {
     /// Accesses to a buffer, and as many at an address, each with an index of its own.
     pub(crate) accesses: u32,
     /// How often they are done.
@@ -21,12 +21,12 @@ pub(crate) struct Work {
 }
 
 /// Ids in the order in which they are given.
-struct Words {
+struct ModuleWords {
     words: Vec<u32>,
     next: u32,
 }
 
-impl Words {
+impl ModuleWords {
     fn add(&mut self, op: Op, operands: &[u32]) {
         self.words.extend(instruction(op, operands));
     }
@@ -52,7 +52,7 @@ impl Words {
 }
 
 /// The names of what a shader is made of.
-struct Names {
+struct ShaderIds {
     main: u32,
     invocation: u32,
     source: u32,
@@ -78,11 +78,11 @@ struct Types {
 }
 
 /// A compute shader with groups of 64: a buffer at binding 0, the sums at binding 1, an address in the push constants.
-pub(crate) fn compute(work: Work) -> Vec<u32> {
-    let mut it = Words { words: vec![spirv::MAGIC_NUMBER, 0x1_0500, 0, 0, 0], next: 0 };
+pub(crate) fn compute(work: ShaderWork) -> Vec<u32> {
+    let mut it = ModuleWords { words: vec![spirv::MAGIC_NUMBER, 0x1_0500, 0, 0, 0], next: 0 };
     let [main, invocation, source, target, constants] = [(); 5].map(|()| it.id());
     let [block, words, reference, reference_words, push] = [(); 5].map(|()| it.id());
-    let names = Names { main, invocation, source, target, constants, block, words, reference, reference_words, push };
+    let names = ShaderIds { main, invocation, source, target, constants, block, words, reference, reference_words, push };
     begin(&mut it, &names);
     let types = declare(&mut it, &names);
     body(&mut it, &names, &types, work);
@@ -91,7 +91,7 @@ pub(crate) fn compute(work: Work) -> Vec<u32> {
 }
 
 /// What stands before the types.
-fn begin(it: &mut Words, names: &Names) {
+fn begin(it: &mut ModuleWords, names: &ShaderIds) {
     it.add(Op::Capability, &[Capability::Shader as u32]);
     it.add(Op::Capability, &[Capability::PhysicalStorageBufferAddresses as u32]);
     it.add(Op::MemoryModel, &[AddressingModel::PhysicalStorageBuffer64 as u32, MemoryModel::GLSL450 as u32]);
@@ -115,14 +115,14 @@ fn begin(it: &mut Words, names: &Names) {
 }
 
 /// Types and variables.
-fn declare(it: &mut Words, names: &Names) -> Types {
+fn declare(it: &mut ModuleWords, names: &ShaderIds) -> Types {
     let (void, uint, boolean) = (it.ty(Op::TypeVoid, &[]), it.ty(Op::TypeInt, &[32, 0]), it.ty(Op::TypeBool, &[]));
     let three = it.ty(Op::TypeVector, &[uint, 3]);
     it.add(Op::TypeRuntimeArray, &[names.words, uint]);
     it.add(Op::TypeStruct, &[names.block, names.words]);
     it.add(Op::TypeRuntimeArray, &[names.reference_words, uint]);
     it.add(Op::TypeStruct, &[names.reference, names.reference_words]);
-    let pointer = |it: &mut Words, class: StorageClass, ty: u32| it.ty(Op::TypePointer, &[class as u32, ty]);
+    let pointer = |it: &mut ModuleWords, class: StorageClass, ty: u32| it.ty(Op::TypePointer, &[class as u32, ty]);
     let address = pointer(it, StorageClass::PhysicalStorageBuffer, names.reference);
     it.add(Op::TypeStruct, &[names.push, address]);
     let block_pointer = pointer(it, StorageClass::StorageBuffer, names.block);
@@ -150,7 +150,7 @@ fn declare(it: &mut Words, names: &Names) -> Types {
 }
 
 /// The function: in a straight line for one round, else in a loop.
-fn body(it: &mut Words, names: &Names, types: &Types, work: Work) {
+fn body(it: &mut ModuleWords, names: &ShaderIds, types: &Types, work: ShaderWork) {
     let uint = types.uint;
     let [zero, one, rounds, salt] =
         [0, 1, work.rounds, work.salt].map(|number| it.value(Op::Constant, uint, &[number]));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::stage::written;
+use crate::stage::write_file;
 
 /// A library of the layer that is newer than 1.4, in place of the one that is installed.
 const KHRONOS_LIBRARY: &str = "LAVASCOPE_BENCH_KHRONOS_LIBRARY";
@@ -24,7 +24,7 @@ khronos_validation.report_flags = error
 /// Writes the settings: what is wanted of the layer since 1.4 alone, if there is one, or all that Debian's gets.
 pub(crate) fn write_settings(folder: &Path, newer: &str, older: &str) {
     let settings = if newer_khronos(folder) { format!("{newer}{NEWER_OFF}") } else { older.to_owned() };
-    written(folder, "vk_layer_settings.txt", &settings);
+    write_file(folder, "vk_layer_settings.txt", &settings);
 }
 
 /// Whether there is a newer Khronos layer; then its manifest is in the folder.
@@ -39,6 +39,6 @@ fn newer_khronos(folder: &Path) -> bool {
         "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
         library.to_string_lossy()
     );
-    written(folder, "khronos.json", &text);
+    write_file(folder, "khronos.json", &text);
     true
 }

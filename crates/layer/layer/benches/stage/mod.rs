@@ -14,11 +14,11 @@ pub(crate) fn layer_folder(folder: &Path, name: &str) -> PathBuf {
     );
     let own = folder.join(name);
     std::fs::create_dir_all(&own).expect("the build folder can be written");
-    written(&own, "layer.json", &text);
+    write_file(&own, "layer.json", &text);
     own
 }
 
-pub(crate) fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub(crate) fn write_file(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).expect("the build folder can be written");
     path

@@ -1,7 +1,7 @@
 //! The application's call stacks, where somebody wants them with its findings.
 //!
 //! A thread captures its stack before a record of its call is complete, and puts the number of the stack into a queue
-//! of its own ([`Stacks::capture`]); whoever validates the record takes it from there ([`take`]). Equal stacks have one
+//! of its own ([`StackCapture::capture`]); whoever validates the record takes it from there ([`take_stack`]). Equal stacks have one
 //! number and are kept once, by module and offset, so that a module may be unloaded before anybody asks.
 
 mod stacks;
@@ -10,49 +10,49 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use lavascope_platform::stack::{self, Slot};
+use lavascope_platform::stack::{self, ReturnAddress};
 
 pub(crate) use stacks::frames;
 
 /// Numbers that may wait in one queue; older ones are lost, as if they had not been captured.
-const WAITING_MAX: usize = 1 << 20;
+const QUEUE_MAX: usize = 1 << 20;
 /// Places of the stack in which calls are remembered, for each thread.
-const MEMOS: usize = 64;
+const CACHED_STACKS: usize = 64;
 
 /// Whether anybody wants stacks. Relaxed: what is missed at first is only missed.
-static IS_ON: AtomicBool = AtomicBool::new(false);
+static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// By number of the thread.
-static QUEUES: RwLock<Vec<Option<Arc<Queue>>>> = RwLock::new(Vec::new());
+static QUEUES: RwLock<Vec<Option<Arc<StackQueue>>>> = RwLock::new(Vec::new());
 
 /// Calls, each with its stack.
 #[derive(Default)]
-struct Queue(Mutex<VecDeque<(u64, u32)>>);
+struct StackQueue(Mutex<VecDeque<(u64, u32)>>);
 
 /// From now on stacks can be captured.
-pub(crate) fn start() {
-    IS_ON.store(true, Ordering::Relaxed);
+pub(crate) fn enable() {
+    IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
 /// What a thread knows of its stacks; nothing, until it captures the first.
 #[derive(Default)]
-pub(crate) struct Stacks(Option<Box<Own>>);
+pub(crate) struct StackCapture(Option<Box<ThreadStacks>>);
 
-struct Own {
+struct ThreadStacks {
     thread: u32,
-    queue: Arc<Queue>,
-    memos: Vec<Option<Memo>>,
-    slots: Vec<Slot>,
+    queue: Arc<StackQueue>,
+    cache: Vec<Option<CachedStack>>,
+    return_addresses: Vec<ReturnAddress>,
 }
 
 /// A stack as it was captured at some depth: it is the same again if all its return addresses are still in place.
-struct Memo {
+struct CachedStack {
     depth: usize,
-    slots: Box<[Slot]>,
+    return_addresses: Box<[ReturnAddress]>,
     stack: u32,
 }
 
-impl Stacks {
+impl StackCapture {
     /// Captures the stack of a call that is about to be recorded.
     #[cold]
     #[inline(never)]
@@ -62,19 +62,19 @@ impl Stacks {
         let depth = (&raw const mark).addr();
         let own = match &mut self.0 {
             Some(own) if own.thread == thread => own,
-            own => own.insert(Box::new(Own::new(thread))),
+            own => own.insert(Box::new(ThreadStacks::new(thread))),
         };
-        let stack = own.stack(depth);
+        let stack = own.stack_number(depth);
         let mut waiting = own.queue.lock();
-        if waiting.len() == WAITING_MAX {
+        if waiting.len() == QUEUE_MAX {
             waiting.pop_front();
         }
         waiting.push_back((call, stack));
     }
 }
 
-impl Own {
-    fn new(thread: u32) -> Own {
+impl ThreadStacks {
+    fn new(thread: u32) -> ThreadStacks {
         let mut queues = QUEUES.write().unwrap_or_else(PoisonError::into_inner);
         let index = thread as usize;
         if queues.len() <= index {
@@ -82,27 +82,27 @@ impl Own {
         }
         // A thread that took over the number of one that ended takes over its queue as well.
         let queue = queues[index].get_or_insert_default().clone();
-        Own { thread, queue, memos: (0..MEMOS).map(|_| None).collect(), slots: Vec::new() }
+        ThreadStacks { thread, queue, cache: (0..CACHED_STACKS).map(|_| None).collect(), return_addresses: Vec::new() }
     }
 
-    fn stack(&mut self, depth: usize) -> u32 {
+    fn stack_number(&mut self, depth: usize) -> u32 {
         // Frames are at least 16 bytes.
-        let memo = &mut self.memos[(depth / 16) % MEMOS];
+        let memo = &mut self.cache[(depth / 16) % CACHED_STACKS];
         if let Some(it) = memo
             && it.depth == depth
             // SAFETY: these are places of frames above the one at this depth.
-            && unsafe { stack::is_unchanged(&it.slots) }
+            && unsafe { stack::is_unchanged(&it.return_addresses) }
         {
             return it.stack;
         }
-        stack::walk(&mut self.slots, depth);
-        let stack = stacks::number(&self.slots);
-        *memo = Some(Memo { depth, slots: self.slots.as_slice().into(), stack });
+        stack::walk_stack(&mut self.return_addresses, depth);
+        let stack = stacks::number_of_stack(&self.return_addresses);
+        *memo = Some(CachedStack { depth, return_addresses: self.return_addresses.as_slice().into(), stack });
         stack
     }
 }
 
-impl Queue {
+impl StackQueue {
     fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, u32)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,11 +110,11 @@ impl Queue {
 
 /// The stack of a call whose record is read now; zero if there is none. Those of calls before it are gone then.
 #[inline]
-pub(crate) fn take(thread: u32, call: u64) -> u32 {
-    if IS_ON.load(Ordering::Relaxed) { taken(thread, call) } else { 0 }
+pub(crate) fn take_stack(thread: u32, call: u64) -> u32 {
+    if IS_ENABLED.load(Ordering::Relaxed) { take_queued_stack(thread, call) } else { 0 }
 }
 
-fn taken(thread: u32, call: u64) -> u32 {
+fn take_queued_stack(thread: u32, call: u64) -> u32 {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
     let Some(queue) = queues.get(thread as usize).and_then(Option::as_ref) else { return 0 };
     let mut waiting = queue.lock();
@@ -132,13 +132,13 @@ mod tests {
     use super::*;
 
     #[inline(never)]
-    fn one(stacks: &mut Stacks, call: u64) {
+    fn one(stacks: &mut StackCapture, call: u64) {
         stacks.capture(77, call);
         std::hint::black_box(());
     }
 
     #[inline(never)]
-    fn other(stacks: &mut Stacks, call: u64) {
+    fn other(stacks: &mut StackCapture, call: u64) {
         one(stacks, call);
         std::hint::black_box(());
     }
@@ -147,7 +147,7 @@ mod tests {
     fn return_addresses_are_where_they_are_said_to_be() {
         let mark = 0u8;
         let mut slots = Vec::new();
-        stack::walk(&mut slots, (&raw const mark).addr());
+        stack::walk_stack(&mut slots, (&raw const mark).addr());
         assert!(slots.len() > 2);
         // SAFETY: frames above this one.
         assert_eq!(unsafe { stack::is_unchanged(&slots) }, cfg!(target_arch = "x86_64"));
@@ -155,17 +155,17 @@ mod tests {
 
     #[test]
     fn equal_stacks_have_one_number_and_others_another() {
-        start();
-        let mut stacks = Stacks::default();
+        enable();
+        let mut stacks = StackCapture::default();
         let mut numbers = Vec::new();
         for call in 0..100 {
             if call % 3 == 0 { other(&mut stacks, call) } else { one(&mut stacks, call) }
         }
         // The first calls are those of somebody who never looked.
         for call in 10..100 {
-            numbers.push((call % 3, take(77, call)));
+            numbers.push((call % 3, take_stack(77, call)));
         }
-        assert_eq!(take(77, 50), 0, "it is gone");
+        assert_eq!(take_stack(77, 50), 0, "it is gone");
         numbers.sort_unstable();
         numbers.dedup();
         // Two calls of `one` and one of `other`.

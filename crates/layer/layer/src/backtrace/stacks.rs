@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use lavascope_platform::stack::Slot;
+use lavascope_platform::stack::ReturnAddress;
 
 use crate::library::{self, Module};
 
@@ -13,7 +13,7 @@ const STACKS_MAX: usize = 1 << 16;
 
 /// One function of a stack, by the address behind the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct CapturedFrame {
     /// The file, or none where nobody knows.
     pub(crate) module: Option<Arc<str>>,
     /// From the beginning of the module.
@@ -22,21 +22,21 @@ pub(crate) struct Frame {
     pub(crate) symbol: Option<String>,
 }
 
-static STACKS: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+static STACKS: LazyLock<Mutex<StackTable>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
-struct Kept {
+struct StackTable {
     hasher: RandomState,
     /// By what their addresses hash to; equal numbers are equal stacks, near enough.
     numbers: HashMap<u64, u32>,
     /// From number one on.
-    stacks: Vec<Vec<Frame>>,
+    stacks: Vec<Vec<CapturedFrame>>,
     modules: HashMap<usize, Arc<str>>,
 }
 
 /// The number of a stack; zero, if there are too many.
-pub(super) fn number(slots: &[Slot]) -> u32 {
-    let mut kept = kept();
+pub(super) fn number_of_stack(slots: &[ReturnAddress]) -> u32 {
+    let mut kept = stack_table();
     let hash = kept.hasher.hash_one(slots.iter().map(|it| it.address).collect::<Vec<_>>());
     if let Some(number) = kept.numbers.get(&hash) {
         return *number;
@@ -44,7 +44,7 @@ pub(super) fn number(slots: &[Slot]) -> u32 {
     if kept.stacks.len() == STACKS_MAX {
         return 0;
     }
-    let stack = kept.resolved(slots);
+    let stack = kept.resolve(slots);
     kept.stacks.push(stack);
     let number = kept.stacks.len() as u32;
     kept.numbers.insert(hash, number);
@@ -52,30 +52,30 @@ pub(super) fn number(slots: &[Slot]) -> u32 {
 }
 
 /// The frames of a stack, the innermost first, without our own.
-pub(crate) fn frames(number: u32) -> Vec<Frame> {
+pub(crate) fn frames(number: u32) -> Vec<CapturedFrame> {
     let index = (number as usize).checked_sub(1);
-    index.and_then(|it| kept().stacks.get(it).cloned()).unwrap_or_default()
+    index.and_then(|it| stack_table().stacks.get(it).cloned()).unwrap_or_default()
 }
 
-impl Kept {
-    fn resolved(&mut self, slots: &[Slot]) -> Vec<Frame> {
-        let own = found_at((frames as fn(u32) -> Vec<Frame> as *const ()).addr()).map(|it| it.base);
+impl StackTable {
+    fn resolve(&mut self, slots: &[ReturnAddress]) -> Vec<CapturedFrame> {
+        let own = module_at((frames as fn(u32) -> Vec<CapturedFrame> as *const ()).addr()).map(|it| it.base);
         let mut is_own = true;
         let mut stack = Vec::new();
         for it in slots {
             // The address behind a call may be that of the next function.
-            let found = found_at(it.address - 1);
+            let found = module_at(it.address - 1);
             is_own &= cfg!(not(test)) && own.is_some() && found.as_ref().map(|it| it.base) == own;
             if is_own {
                 continue;
             }
             let frame = match found {
-                Some(found) => Frame {
+                Some(found) => CapturedFrame {
                     offset: (it.address - found.base) as u64,
                     module: Some(self.module(found.base, found.file)),
                     symbol: found.symbol,
                 },
-                None => Frame { module: None, offset: it.address as u64, symbol: None },
+                None => CapturedFrame { module: None, offset: it.address as u64, symbol: None },
             };
             stack.push(frame);
         }
@@ -92,12 +92,12 @@ impl Kept {
     }
 }
 
-fn kept() -> MutexGuard<'static, Kept> {
+fn stack_table() -> MutexGuard<'static, StackTable> {
     STACKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The module of an address, with a path where it is the program itself: that goes by the word it was called with.
-fn found_at(address: usize) -> Option<Module> {
+fn module_at(address: usize) -> Option<Module> {
     let mut found = library::module_of(address)?;
     if !found.file.starts_with('/')
         && let Ok(program) = std::env::current_exe()

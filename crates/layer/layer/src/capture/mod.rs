@@ -15,35 +15,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use lavascope_platform::files::{self, Claim};
+use lavascope_platform::files::{self, FileLock};
 use lavascope_settings::{Compression, Settings};
 use lavascope_stream::{OrderedRecord, Merger, TIME_MASK, ticks, ticks_per_second};
 use lavascope_trace::{BlockWriter, Codec, Header, RawBlock, Recorded, Recorder};
 use serde_json::json;
 
-use crate::hub::HUB;
+use crate::hub::PROCESS_STATE;
 use crate::report;
-use range::Range;
-use room::TailRoom;
+use range::CaptureRange;
+use room::TailStorage;
 use write::FileWriter;
 
 /// Words that may be gathered before blocks are made of them: a megabyte.
 const WORDS_MAX: usize = 1 << 17;
 /// How long the speed of the clock is measured; the end of the capture knows better.
-const MEASURED: Duration = Duration::from_millis(2);
+const CLOCK_MEASURE_TIME: Duration = Duration::from_millis(2);
 
 /// A capture that is under way.
 pub(crate) struct Capture {
     path: PathBuf,
     recorder: Recorder,
     writer: FileWriter,
-    room: Arc<TailRoom>,
+    tail: Arc<TailStorage>,
     began: (Instant, u64),
     /// The time of the last record: one without is from then.
-    last: u64,
-    sealed: Instant,
-    every: Duration,
-    range: Range,
+    last_time: u64,
+    last_seal: Instant,
+    flush_interval: Duration,
+    range: CaptureRange,
     is_broken: bool,
 }
 
@@ -52,19 +52,19 @@ impl Capture {
     pub(crate) fn begin(path: &Path, settings: &Settings) -> Result<Capture, String> {
         let failed = |it: io::Error| format!("{} cannot be written: {it}", path.display());
         let (path, file) = create(path).map_err(failed)?;
-        let speed = ticks_per_second(MEASURED);
+        let speed = ticks_per_second(CLOCK_MEASURE_TIME);
         let began = (Instant::now(), ticks());
         let id = random_id();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header =
             Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
-        writer.write(RawBlock::facts(&facts(settings)).pack(Codec::Zstd)).map_err(failed)?;
-        let range = Range::new(settings);
-        if let Some(wanted) = range.facts() {
+        writer.write(RawBlock::facts(&trace_metadata(settings)).pack(Codec::Zstd)).map_err(failed)?;
+        let range = CaptureRange::new(settings);
+        if let Some(wanted) = range.metadata() {
             writer.write(RawBlock::facts(&wanted).pack(Codec::Zstd)).map_err(failed)?;
         }
-        let room = Arc::new(TailRoom::create(&tail_of(&path), id, began.1).map_err(failed)?);
+        let room = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
             Compression::Zstd => Codec::Zstd,
@@ -72,9 +72,9 @@ impl Capture {
             Compression::None => Codec::None,
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
-        HUB.wake.set_storage(Some(room.clone()));
+        PROCESS_STATE.wake.set_storage(Some(room.clone()));
         let (recorder, sealed) = (Recorder::default(), Instant::now());
-        Ok(Capture { path, recorder, writer, room, began, last: 0, sealed, every, range, is_broken: false })
+        Ok(Capture { path, recorder, writer, tail: room, began, last_time: 0, last_seal: sealed, flush_interval: every, range, is_broken: false })
     }
 
     /// The next record of a thread.
@@ -82,29 +82,29 @@ impl Capture {
         if self.is_broken || self.range.is_over() {
             return;
         }
-        self.range.follow(given.record);
-        self.last = given.time.map_or(self.last, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
+        self.range.count_record(given.record);
+        self.last_time = given.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
         let OrderedRecord { thread: stream, first, end, record, .. } = *given;
         let Capture { recorder, writer, is_broken, .. } = self;
         let mut give = |it| *is_broken |= !writer.write(it);
-        recorder.record(Recorded { stream, span: first..end, time: self.last, record }, &mut give);
+        recorder.record(Recorded { stream, span: first..end, time: self.last_time, record }, &mut give);
     }
 
     /// There are no more records for now: what was gathered is written when there is enough of it or it is old, and
     /// what was written is given free.
-    pub(crate) fn rest(&mut self, merger: &mut Merger) {
+    pub(crate) fn flush(&mut self, merger: &mut Merger) {
         if self.is_broken {
-            return self.give_up(merger);
+            return self.abort(merger);
         }
-        self.write_facts();
-        if self.range.look_at_trigger()
-            && let Some(wanted) = self.range.facts()
+        self.write_metadata();
+        if self.range.take_trigger()
+            && let Some(wanted) = self.range.metadata()
         {
             self.is_broken |= !self.writer.write(RawBlock::facts(&wanted));
         }
-        if self.recorder.words_held() > WORDS_MAX || self.sealed.elapsed() >= self.every {
+        if self.recorder.words_held() > WORDS_MAX || self.last_seal.elapsed() >= self.flush_interval {
             self.seal();
-            self.sealed = Instant::now();
+            self.last_seal = Instant::now();
         }
         for it in self.writer.written() {
             merger.release(it.stream, it.position);
@@ -112,8 +112,8 @@ impl Capture {
     }
 
     /// What others have to say about the capture.
-    fn write_facts(&mut self) {
-        for it in HUB.take_facts() {
+    fn write_metadata(&mut self) {
+        for it in PROCESS_STATE.take_trace_metadata() {
             self.is_broken |= !self.writer.write(RawBlock::facts(&it));
         }
     }
@@ -130,17 +130,17 @@ impl Capture {
     }
 
     /// The file cannot be written any more: the application goes on without it.
-    fn give_up(&mut self, merger: &mut Merger) {
-        HUB.set_capturing(false);
-        HUB.wake.set_storage(None);
+    fn abort(&mut self, merger: &mut Merger) {
+        PROCESS_STATE.set_capturing(false);
+        PROCESS_STATE.wake.set_storage(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
-            self.complain(&format!("the capture ends early, and is whole up to there: {error}"));
-            self.room.remove();
+            self.report_error(&format!("the capture ends early, and is whole up to there: {error}"));
+            self.tail.remove();
         }
     }
 
-    fn complain(&self, text: &str) {
+    fn report_error(&self, text: &str) {
         let place = self.path.display().to_string();
         if !report::problem("error", &place, text) {
             eprintln!("lavascope: {place}: {text}");
@@ -150,11 +150,11 @@ impl Capture {
     /// The end: everything is written, and the tail is not needed any more.
     pub(crate) fn end(mut self, merger: &mut Merger) {
         if self.is_broken {
-            return self.give_up(merger);
+            return self.abort(merger);
         }
-        HUB.set_capturing(false);
-        HUB.wake.set_storage(None);
-        self.write_facts();
+        PROCESS_STATE.set_capturing(false);
+        PROCESS_STATE.wake.set_storage(None);
+        self.write_metadata();
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
@@ -163,10 +163,10 @@ impl Capture {
         match self.writer.end(&moments) {
             Ok(size) => {
                 report::captured(&self.path, size);
-                self.room.remove();
+                self.tail.remove();
             }
             Err(error) => {
-                self.complain(&format!("the capture cannot be ended: {error}"));
+                self.report_error(&format!("the capture cannot be ended: {error}"));
             }
         }
         merger.release_all();
@@ -179,7 +179,7 @@ fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     for path in [path.to_owned(), own] {
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
         // Another process that is capturing has it.
-        if files::claim(&file) == Claim::Ours {
+        if files::try_lock(&file) == FileLock::Ours {
             file.set_len(0)?;
             return Ok((path, file));
         }
@@ -188,13 +188,13 @@ fn create(path: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 /// Where what is not written yet lies.
-fn tail_of(path: &Path) -> PathBuf {
+fn tail_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tail");
     name.into()
 }
 
-fn facts(settings: &Settings) -> serde_json::Value {
+fn trace_metadata(settings: &Settings) -> serde_json::Value {
     let program = std::env::current_exe().ok().and_then(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
     json!({
         "program": program,

@@ -15,12 +15,12 @@ const SLOT_WORDS: usize = Slot::HEAD_WORDS + WORDS_PER_CHUNK;
 /// Slots that are made at once: about four megabytes.
 const SLOTS_AT_ONCE: usize = 64;
 
-pub(crate) struct TailRoom {
+pub(crate) struct TailStorage {
     path: PathBuf,
-    inner: Mutex<Inner>,
+    inner: Mutex<TailFile>,
 }
 
-struct Inner {
+struct TailFile {
     file: File,
     /// Bytes of the file that are slots.
     size: usize,
@@ -38,14 +38,14 @@ struct FreeSlot {
 // SAFETY: mapped memory that belongs to whoever holds the slot.
 unsafe impl Send for FreeSlot {}
 
-impl TailRoom {
+impl TailStorage {
     /// Makes the file. The mapping stays for as long as the process does.
-    pub(crate) fn create(path: &Path, id: u128, began: u64) -> io::Result<TailRoom> {
+    pub(crate) fn create(path: &Path, id: u128, began: u64) -> io::Result<TailStorage> {
         let file = File::options().create(true).truncate(true).read(true).write(true).open(path)?;
         let header = TailHeader { id, slot_words: SLOT_WORDS as u32, began };
         files::write_all_at(&file, &header.to_bytes(), 0)?;
-        let inner = Inner { file, size: 0, free: Vec::new() };
-        Ok(TailRoom { path: path.to_owned(), inner: Mutex::new(inner) })
+        let inner = TailFile { file, size: 0, free: Vec::new() };
+        Ok(TailStorage { path: path.to_owned(), inner: Mutex::new(inner) })
     }
 
     /// The trace is whole without it.
@@ -54,10 +54,10 @@ impl TailRoom {
     }
 }
 
-impl ChunkStorage for TailRoom {
+impl ChunkStorage for TailStorage {
     fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let FreeSlot { head, words: count } = inner.take(words)?;
+        let FreeSlot { head, words: count } = inner.take_slot(words)?;
         drop(inner);
         let slot = Slot { stream, position, committed: 0, size: count as u64 };
         let [stream, position, committed, size] = slot.to_words();
@@ -88,8 +88,8 @@ fn word_of<'a>(head: NonNull<u64>, at: usize) -> &'a AtomicUsize {
     unsafe { head.add(at).cast::<AtomicUsize>().as_ref() }
 }
 
-impl Inner {
-    fn take(&mut self, words: usize) -> Option<FreeSlot> {
+impl TailFile {
+    fn take_slot(&mut self, words: usize) -> Option<FreeSlot> {
         let is_fitting = |it: &FreeSlot| match words <= WORDS_PER_CHUNK {
             true => it.words == WORDS_PER_CHUNK,
             // Not much larger than needed.
@@ -100,10 +100,10 @@ impl Inner {
         }
         if words > WORDS_PER_CHUNK {
             let slots = (Slot::HEAD_WORDS + words).div_ceil(SLOT_WORDS);
-            let head = self.map(slots)?;
+            let head = self.map_slots(slots)?;
             return Some(FreeSlot { head, words: slots * SLOT_WORDS - Slot::HEAD_WORDS });
         }
-        let first = self.map(SLOTS_AT_ONCE)?;
+        let first = self.map_slots(SLOTS_AT_ONCE)?;
         for at in (0..SLOTS_AT_ONCE).rev() {
             // SAFETY: that many slots were just mapped.
             let head = unsafe { first.add(at * SLOT_WORDS) };
@@ -115,10 +115,10 @@ impl Inner {
     }
 
     /// Makes the file longer by some slots, and maps them.
-    fn map(&mut self, slots: usize) -> Option<NonNull<u64>> {
+    fn map_slots(&mut self, slots: usize) -> Option<NonNull<u64>> {
         let first = TailHeader::SIZE + self.size;
         let bytes = slots * SLOT_WORDS * 8;
-        let mapped = files::map_for_ever(&self.file, first as u64, bytes).ok()?;
+        let mapped = files::map_until_exit(&self.file, first as u64, bytes).ok()?;
         self.size += bytes;
         // The header and slots are whole words.
         Some(mapped.cast())
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_was_written_is_in_the_file_without_a_word_to_anybody() {
         let folder = std::env::temp_dir().join(format!("lavascope-tail-{}", std::process::id()));
-        let room = TailRoom::create(&folder, 77, 0).expect("a file in the folder for such");
+        let room = TailStorage::create(&folder, 77, 0).expect("a file in the folder for such");
         let spaces: Vec<ChunkSpace> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
         let large = room.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
         assert!(spaces.len() == 70 && large.len() >= WORDS_PER_CHUNK * 3);

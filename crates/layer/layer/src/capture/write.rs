@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use lavascope_trace::{BlockKind, BlockWriter, Codec, Moment, RawBlock, Written};
 
 /// Blocks that may wait to be written. When there are more, the reader waits, and then the streams fill.
-const WAITING_MAX: usize = 32;
+const QUEUED_BLOCKS_MAX: usize = 32;
 
 /// What the thread gets to do.
-enum Job {
+enum WriteJob {
     Block(RawBlock),
     /// All that came before must be on the disk.
     Sync,
@@ -21,7 +21,7 @@ enum Job {
 
 /// The writing thread, as the others see it.
 pub(crate) struct FileWriter {
-    jobs: SyncSender<Job>,
+    jobs: SyncSender<WriteJob>,
     written: Receiver<Written>,
     thread: Option<JoinHandle<io::Result<u64>>>,
 }
@@ -29,20 +29,20 @@ pub(crate) struct FileWriter {
 impl FileWriter {
     /// `every`: how often what was written is made safe from a loss of power.
     pub(crate) fn start(writer: BlockWriter<File>, codec: Codec, every: Duration) -> io::Result<FileWriter> {
-        let (jobs, todo) = sync_channel(WAITING_MAX);
+        let (jobs, todo) = sync_channel(QUEUED_BLOCKS_MAX);
         let (told, written) = channel();
-        let work = move || Worker { writer, codec, every, synced: Instant::now() }.run(&todo, &told);
+        let work = move || FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }.run(&todo, &told);
         let thread = std::thread::Builder::new().name("lavascope-writer".into()).spawn(work)?;
         Ok(FileWriter { jobs, written, thread: Some(thread) })
     }
 
     /// Hands a block over. False if the thread has stopped, over an error.
     pub(crate) fn write(&self, block: RawBlock) -> bool {
-        self.jobs.send(Job::Block(block)).is_ok()
+        self.jobs.send(WriteJob::Block(block)).is_ok()
     }
 
     pub(crate) fn sync(&self) -> bool {
-        self.jobs.send(Job::Sync).is_ok()
+        self.jobs.send(WriteJob::Sync).is_ok()
     }
 
     /// What has got into the file since the last time.
@@ -52,7 +52,7 @@ impl FileWriter {
 
     /// Ends the file; gives how many bytes it has, or why that went wrong.
     pub(crate) fn end(&mut self, moments: &[Moment]) -> io::Result<u64> {
-        let _ = self.jobs.send(Job::End(moments.to_vec()));
+        let _ = self.jobs.send(WriteJob::End(moments.to_vec()));
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             _ => Err(io::Error::other("the writing thread is gone")),
@@ -60,23 +60,23 @@ impl FileWriter {
     }
 }
 
-struct Worker {
+struct FileWriterThread {
     writer: BlockWriter<File>,
     codec: Codec,
-    every: Duration,
-    synced: Instant,
+    sync_interval: Duration,
+    last_sync: Instant,
 }
 
-impl Worker {
-    fn run(mut self, todo: &Receiver<Job>, told: &Sender<Written>) -> io::Result<u64> {
+impl FileWriterThread {
+    fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<Written>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
-                Job::Block(block) => self.writer.write(block.pack(self.codec)).map(|it| {
+                WriteJob::Block(block) => self.writer.write(block.pack(self.codec)).map(|it| {
                     // Nobody listens any more at the very end.
                     let _ = told.send(it);
                 }),
-                Job::Sync => self.sync(),
-                Job::End(moments) => return self.finish(&moments),
+                WriteJob::Sync => self.sync(),
+                WriteJob::End(moments) => return self.finish(&moments),
             };
             if let Err(error) = result {
                 self.close();
@@ -102,9 +102,9 @@ impl Worker {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        if self.synced.elapsed() >= self.every {
+        if self.last_sync.elapsed() >= self.sync_interval {
             self.writer.get_mut().sync_data()?;
-            self.synced = Instant::now();
+            self.last_sync = Instant::now();
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use super::variants::Variant;
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::{fence, insist, is_off, while_on};
+use crate::fence::{catch_panic, catch_panic_and_retry, is_disabled, run_if_enabled};
 
 /// More are not remembered: they are forgotten then, and counted anew.
 const KNOWN_MAX: usize = 1 << 18;
@@ -158,7 +158,7 @@ pub(super) struct Buffered {
 
 hooks! {
     get_descriptor_ext = fn(device: Device, p_info: Ptr<DescriptorGetInfoEXT>, size: u64, p_descriptor: Ptr<u8>) -> (), |gpu, forward| {
-        let Some(next) = gpu.next.get_descriptor_ext.filter(|_| !is_off()) else { return forward() };
+        let Some(next) = gpu.next.get_descriptor_ext.filter(|_| !is_disabled()) else { return forward() };
         // The application's memory may be slow to read: we have our own.
         let mut bytes = vec![0_u8; size as usize];
         let p_bytes = Ptr::new(bytes.as_mut_ptr().expose_provenance() as u64);
@@ -169,14 +169,14 @@ hooks! {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.as_mut_ptr(), bytes.len()) };
         // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter: a valid structure until the call returns.
         let note = || unsafe { gpu.state().got_descriptor(read(p_info), bytes) };
-        while_on("vkGetDescriptorEXT", note, || ());
+        run_if_enabled("vkGetDescriptorEXT", note, || ());
     }
     map_memory = fn(device: Device, memory: DeviceMemory, offset: u64, size: u64, flags: MemoryMapFlags, p_data: Ptr<Opaque>) -> Result, |gpu, forward| {
         let result = forward();
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkMapMemory-ppData-parameter: a place for an address, which the call has written.
             let at = unsafe { written(p_data.cast::<u64>()) };
-            while_on("vkMapMemory", || gpu.mapped(memory, Mapped::new(at, offset, size)), || ());
+            run_if_enabled("vkMapMemory", || gpu.mapped(memory, Mapped::new(at, offset, size)), || ());
         }
         result
     }
@@ -186,29 +186,29 @@ hooks! {
             // SAFETY: VUID-vkMapMemory2-pMemoryMapInfo-parameter: a valid structure until the call returns;
             // VUID-vkMapMemory2-ppData-parameter: a place for an address, which the call has written.
             let (info, at) = unsafe { (read(p_info), written(p_data.cast::<u64>())) };
-            while_on("vkMapMemory2", || gpu.mapped(info.memory, Mapped::new(at, info.offset, info.size)), || ());
+            run_if_enabled("vkMapMemory2", || gpu.mapped(info.memory, Mapped::new(at, info.offset, info.size)), || ());
         }
         result
     }
     unmap_memory = fn(device: Device, memory: DeviceMemory) -> (), |gpu, forward| {
-        fence("vkUnmapMemory", || gpu.unmapped(memory), || ());
+        catch_panic("vkUnmapMemory", || gpu.unmapped(memory), || ());
         forward();
     }
     unmap_memory2 = fn(device: Device, p_info: Ptr<MemoryUnmapInfo>) -> Result, |gpu, forward| {
         // SAFETY: VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter: a valid structure until the call returns.
         let memory = unsafe { read(p_info) }.memory;
-        fence("vkUnmapMemory2", || gpu.unmapped(memory), || ());
+        catch_panic("vkUnmapMemory2", || gpu.unmapped(memory), || ());
         forward()
     }
     bind_buffer_memory = fn(device: Device, buffer: Buffer, memory: DeviceMemory, offset: u64) -> Result, |gpu, forward| {
-        while_on("vkBindBufferMemory", || gpu.bound_memory(buffer, memory, offset), || ());
+        run_if_enabled("vkBindBufferMemory", || gpu.bound_memory(buffer, memory, offset), || ());
         forward()
     }
     bind_buffer_memory2 = fn(device: Device, count: u32, p_infos: Ptr<BindBufferMemoryInfo>) -> Result, |gpu, forward| {
         // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: an array of so many until the call returns.
         let infos = unsafe { slice(p_infos, count) };
         let note = || infos.iter().for_each(|it| gpu.bound_memory(it.buffer, it.memory, it.memory_offset));
-        while_on("vkBindBufferMemory2", note, || ());
+        run_if_enabled("vkBindBufferMemory2", note, || ());
         forward()
     }
     cmd_bind_descriptor_buffers_ext = fn(commands: CommandBuffer, count: u32, p_infos: Ptr<DescriptorBufferBindingInfoEXT>) -> (), |gpu, forward| {
@@ -218,7 +218,7 @@ hooks! {
         // SAFETY: VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter: each is valid, with its chain.
         let all = || infos.iter().map(|it| unsafe { BoundBuffer::read(it) }).collect();
         let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = all());
-        insist("vkCmdBindDescriptorBuffersEXT", note, || ());
+        catch_panic_and_retry("vkCmdBindDescriptorBuffersEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, forward| {
         forward();
@@ -226,7 +226,7 @@ hooks! {
         // VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-parameter: arrays of so many until the call returns.
         let (indices, offsets) = unsafe { (slice(p_indices, count), slice(p_offsets, count)) };
         let note = || gpu.bound_offsets(commands, point_of(point).into_iter(), (layout, first), indices, offsets);
-        insist("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
+        catch_panic_and_retry("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, forward| {
         forward();
@@ -238,7 +238,7 @@ hooks! {
             (it, slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count))
         };
         let note = || gpu.bound_offsets(commands, points_of(it.stage_flags), (it.layout, it.first_set), indices, offsets);
-        insist("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
+        catch_panic_and_retry("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
     }
 }
 

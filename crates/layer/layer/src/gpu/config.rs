@@ -1,7 +1,7 @@
 //! What of shaders is checked and shown: what the settings say.
 
 use lavascope_instrument::{Checks, RecordedFault};
-use lavascope_settings::{Settings, Severity};
+use lavascope_settings::{Settings, MessageSeverity};
 
 use super::cache::Cache;
 use super::scope::Scope;
@@ -50,7 +50,7 @@ impl Config {
         let (descriptors, buffers) = (settings.gpu_descriptors, settings.gpu_buffer_bounds);
         let checks = Checks { descriptors: descriptors || buffers, addresses: settings.gpu_device_address };
         let mut complain = |setting: &str, text: String| {
-            instance::tell(messages, Severity::Error, &format!("setting {setting}"), &text);
+            instance::report_setting_problem(messages, MessageSeverity::Error, &format!("setting {setting}"), &text);
         };
         let cache = settings.gpu_cache.then(|| Cache::open(settings.gpu_cache_folder.as_deref()));
         let cache = cache.and_then(|it| it.map_err(|why| complain("gpu_cache", why)).ok());

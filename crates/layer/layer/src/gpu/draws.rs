@@ -5,7 +5,7 @@ use lavascope_abi::*;
 use super::gpu_of;
 use super::recording::After;
 use crate::DeviceTable;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 
 pub(super) const GRAPHICS: usize = 0;
 pub(super) const COMPUTE: usize = 1;
@@ -22,11 +22,11 @@ macro_rules! draws {
             let before = || gpu.before_draw(command_buffer, $point, Command::$command);
             // Without tables a shader with code of ours must not run.
             let permit = || gpu.permit_draw(command_buffer, $point);
-            let after = while_on(Command::$command, before, || fence(Command::$command, permit, After::default));
+            let after = run_if_enabled(Command::$command, before, || catch_panic(Command::$command, permit, After::default));
             // SAFETY: the driver's function of this name, with the parameters that the application called ours with.
             unsafe { next(command_buffer, $($parameter),*) };
             if !after.is_empty() {
-                fence(Command::$command, || gpu.after_draw(command_buffer, $point, &after), || ());
+                catch_panic(Command::$command, || gpu.after_draw(command_buffer, $point, &after), || ());
             }
         })*
 

@@ -4,7 +4,7 @@ use lavascope_abi::*;
 
 use crate::application::{chain_types, find_in_chain};
 use crate::instance::{InstanceData, has_name};
-use crate::interface::{DEVICE_LINK, Link};
+use crate::interface::{LOADER_DEVICE_CREATE_INFO, LayerCreateInfo};
 
 /// Shaders use SPIR-V 1.3.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
@@ -304,7 +304,7 @@ impl Copies {
         // SAFETY: the contract of this function, which is that of `chain_types`.
         for (ty, at) in unsafe { chain_types(first) } {
             let size = match ty.0 {
-                DEVICE_LINK => size_of::<Link>(),
+                LOADER_DEVICE_CREATE_INFO => size_of::<LayerCreateInfo>(),
                 other => structure_by_type(other)?.size as usize,
             };
             let mut words = vec![0_u64; size.div_ceil(8)];

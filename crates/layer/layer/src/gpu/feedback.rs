@@ -19,7 +19,7 @@ use super::variants::{CheckedStage, Variant};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
-use crate::hub::HUB;
+use crate::hub::PROCESS_STATE;
 
 /// A draw that would need more words keeps nothing.
 const WORDS_MAX: u32 = 1 << 15;
@@ -125,10 +125,10 @@ impl Gpu {
 
     /// Command buffers are about to be executed. Gives them, and those that they execute.
     pub(super) fn note_executions(&self, commands: &[u64]) -> Vec<u64> {
-        let names = self.data().map(|it| it.names());
+        let names = self.data().map(|it| it.handles());
         let object = |handle: u64| {
-            let slot = names?.of(HandleType::CommandBuffer).slot(HandleType::CommandBuffer, handle)?;
-            HUB.objects.id(slot)
+            let slot = names?.table_for(HandleType::CommandBuffer).slot(HandleType::CommandBuffer, handle)?;
+            PROCESS_STATE.objects.id(slot)
         };
         let (mut all, mut open) = (Vec::new(), commands.to_vec());
         while let Some(handle) = open.pop() {

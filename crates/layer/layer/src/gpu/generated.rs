@@ -13,7 +13,7 @@ use super::recording::After;
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 
 hooks! {
     create_indirect_commands_layout_ext = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutEXT>) -> Result, |gpu, forward| {
@@ -23,7 +23,7 @@ hooks! {
         // SAFETY: VUID-vkCreateIndirectCommandsLayoutEXT-pCreateInfo-parameter: valid, with its chain.
         let layout = || unsafe { gpu.chained_layout(info) };
         // Upkeep: what is bound for the commands has a layout that was changed.
-        let layout = fence("vkCreateIndirectCommandsLayoutEXT", layout, || None);
+        let layout = catch_panic("vkCreateIndirectCommandsLayoutEXT", layout, || None);
         let pipeline_layout = layout.as_ref().and_then(|it| it.own).unwrap_or(info.pipeline_layout);
         let changed = IndirectCommandsLayoutCreateInfoEXT { pipeline_layout, ..*info };
         // SAFETY: the driver's function, with the application's parameters, but for a layout of ours, which `layout` keeps
@@ -39,7 +39,7 @@ hooks! {
             (info, slice(info.p_tokens, info.token_count))
         };
         let tokens = || own.iter().map(|it| gpu.token(it)).collect::<Vec<_>>();
-        let tokens = fence("vkCreateIndirectCommandsLayoutNV", tokens, || own.to_vec());
+        let tokens = catch_panic("vkCreateIndirectCommandsLayoutNV", tokens, || own.to_vec());
         let changed = IndirectCommandsLayoutCreateInfoNV { p_tokens: Ptr::to_slice(&tokens), ..*info };
         // SAFETY: the driver's function, with the application's parameters, but for stages of push constants that their
         // layout has besides.
@@ -87,7 +87,7 @@ hooks! {
                 gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, None));
             }
         };
-        fence("vkCmdBindPipelineShaderGroupNV", note, || ());
+        catch_panic("vkCmdBindPipelineShaderGroupNV", note, || ());
     }
 }
 
@@ -101,15 +101,15 @@ impl Gpu {
     ) -> Vec<(usize, After)> {
         let before = |point| {
             // Without tables a shader with code of ours must not run.
-            let permit = || fence(command, || self.permit_draw(handle, point), After::default);
-            (point, while_on(command, || self.before_generated(handle, point, command, is_fixed), permit))
+            let permit = || catch_panic(command, || self.permit_draw(handle, point), After::default);
+            (point, run_if_enabled(command, || self.before_generated(handle, point, command, is_fixed), permit))
         };
         points.map(before).collect()
     }
 
     fn behind_all(&self, handle: CommandBuffer, after: &[(usize, After)]) {
         for (point, after) in after.iter().filter(|it| !it.1.is_empty()) {
-            fence("generated commands", || self.after_draw(handle, *point, after), || ());
+            catch_panic("generated commands", || self.after_draw(handle, *point, after), || ());
         }
     }
 

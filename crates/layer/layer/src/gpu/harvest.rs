@@ -15,7 +15,7 @@ use super::tell::{Finding, Told, counts_of};
 use super::variants::{Checked, Variant};
 use super::{Gpu, State, slice};
 use crate::application::find_in_chain;
-use crate::fence::while_on;
+use crate::fence::run_if_enabled;
 
 /// Command buffers that were submitted.
 pub(super) struct Submission {
@@ -316,7 +316,7 @@ impl Gpu {
 
     /// Command buffers are recorded anew or freed, so that the device cannot use them.
     pub(super) fn commands_end(self: &Arc<Gpu>, handles: &[u64], is_freed: bool) {
-        let (found, again) = while_on("reading back", || self.read_all(handles), Default::default);
+        let (found, again) = run_if_enabled("reading back", || self.read_all(handles), Default::default);
         let mut state = self.state();
         handles.iter().for_each(|it| state.take_commands(*it));
         if is_freed {

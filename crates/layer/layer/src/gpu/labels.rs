@@ -4,8 +4,8 @@ use lavascope_abi::*;
 
 use super::gpu_of;
 use crate::DeviceTable;
-use crate::entry::text;
-use crate::fence::while_on;
+use crate::entry::c_str;
+use crate::fence::run_if_enabled;
 
 /// Puts our functions into a table.
 pub(super) fn install(table: &mut DeviceTable) {
@@ -28,7 +28,7 @@ unsafe extern "system" fn cmd_begin(commands: CommandBuffer, p_label: Ptr<DebugU
         let name = unsafe { name_of(p_label) };
         gpu.with_commands(commands, |it| it.labels.begin(name));
     };
-    while_on("vkCmdBeginDebugUtilsLabelEXT", note, || ());
+    run_if_enabled("vkCmdBeginDebugUtilsLabelEXT", note, || ());
     if let Some(next) = gpu.next.cmd_begin_debug_utils_label_ext {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, p_label) };
@@ -39,7 +39,7 @@ unsafe extern "system" fn cmd_end(commands: CommandBuffer) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    while_on("vkCmdEndDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.end()), || ());
+    run_if_enabled("vkCmdEndDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.end()), || ());
     if let Some(next) = gpu.next.cmd_end_debug_utils_label_ext {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands) };
@@ -55,7 +55,7 @@ unsafe extern "system" fn queue_begin(queue: Queue, p_label: Ptr<DebugUtilsLabel
         let name = unsafe { name_of(p_label) };
         gpu.state().queue_labels.entry(queue.0).or_default().push(name);
     };
-    while_on("vkQueueBeginDebugUtilsLabelEXT", note, || ());
+    run_if_enabled("vkQueueBeginDebugUtilsLabelEXT", note, || ());
     if let Some(next) = gpu.next.queue_begin_debug_utils_label_ext {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(queue, p_label) };
@@ -67,7 +67,7 @@ unsafe extern "system" fn queue_end(queue: Queue) {
     // (VUID-vkQueueEndDebugUtilsLabelEXT-queue-parameter).
     let Some(gpu) = (unsafe { gpu_of(queue.0) }) else { return };
     let pop = || drop(gpu.state().queue_labels.get_mut(&queue.0).and_then(Vec::pop));
-    while_on("vkQueueEndDebugUtilsLabelEXT", pop, || ());
+    run_if_enabled("vkQueueEndDebugUtilsLabelEXT", pop, || ());
     if let Some(next) = gpu.next.queue_end_debug_utils_label_ext {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(queue) };
@@ -79,6 +79,6 @@ unsafe extern "system" fn queue_end(queue: Queue) {
 /// The parameter must be null, or lead to a valid label.
 unsafe fn name_of(p_label: Ptr<DebugUtilsLabelEXT>) -> String {
     // SAFETY: the contract of this function; VUID-VkDebugUtilsLabelEXT-pLabelName-parameter: a string that ends with a zero.
-    let name = unsafe { p_label.as_ptr().as_ref().and_then(|it| text(it.p_label_name)) };
+    let name = unsafe { p_label.as_ptr().as_ref().and_then(|it| c_str(it.p_label_name)) };
     name.map_or_else(String::new, |it| it.to_string_lossy().into_owned())
 }

@@ -52,12 +52,12 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, Weak};
 
 use lavascope_abi::*;
 use lavascope_instrument::{InstrumentedModule, tables};
-use lavascope_settings::Severity;
+use lavascope_settings::MessageSeverity;
 
 use crate::DeviceTable;
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
-use crate::fence::{is_off, while_on};
+use crate::fence::{is_disabled, run_if_enabled};
 use crate::instance::{self, InstanceData};
 use crate::messages::Messages;
 
@@ -390,7 +390,7 @@ impl Gpu {
     }
 
     fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed) || is_off()
+        self.has_failed.load(Ordering::Relaxed) || is_disabled()
     }
 
     /// What was allocated; if it was not, that is told, and nothing more is checked.
@@ -420,7 +420,7 @@ impl Gpu {
             self.harvest_all();
             self.taken.tell();
         };
-        while_on("vkDestroyDevice", last_words, || ());
+        run_if_enabled("vkDestroyDevice", last_words, || ());
         self.end_looking();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);
@@ -491,7 +491,7 @@ fn watch_exit(gpu: &Arc<Gpu>) {
             let alive: Vec<Arc<Gpu>> = lock(&AT_EXIT).iter().filter_map(Weak::upgrade).collect();
             alive.iter().for_each(|it| it.end_process());
         };
-        while_on("the end of the process", all, || ());
+        run_if_enabled("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();
     // It stays loaded: where shaders are checked, `library::keep` keeps the library.
@@ -519,7 +519,7 @@ pub(crate) fn say(messages: &Messages, text: &str) {
 }
 
 fn say_about(messages: &Messages, place: &str, text: &str) {
-    instance::tell(messages, Severity::Warning, place, text);
+    instance::report_setting_problem(messages, MessageSeverity::Warning, place, text);
 }
 
 /// The checks of the device that a handle belongs to.
@@ -538,9 +538,9 @@ unsafe fn gpu_of<'a>(handle: u64) -> Option<&'a Arc<Gpu>> {
 /// # Safety
 ///
 /// The device must be alive, and stay so while the result is used.
-unsafe fn facts_of<'a>(device: Device) -> Option<&'a crate::names::Names> {
+unsafe fn facts_of<'a>(device: Device) -> Option<&'a crate::names::HandleTable> {
     // SAFETY: by the contract of this function the device is alive while the result is used.
-    unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.names())
+    unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
 }
 
 /// The address of a variable, for an output of one `T`. Whoever calls it looks at the variable again only when the

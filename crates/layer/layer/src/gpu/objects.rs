@@ -25,7 +25,7 @@ use super::recipe::{Packed, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Quiet, lock};
 use super::{Gpu, descriptors, facts_of, feedback, gpu_of, slice};
 use crate::DeviceTable;
-use crate::fence::{fence, insist};
+use crate::fence::{catch_panic, catch_panic_and_retry};
 
 /// The shader objects of a device.
 #[derive(Default)]
@@ -191,7 +191,7 @@ hooks! {
         // Upkeep: objects that are bound together have the same sets and push constants, so those that are made later are
         // changed as those before them. Code of ours is not added once everything is off.
         // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: each is valid, with its chain, its code and its arrays.
-        let plans = fence("vkCreateShadersEXT", || unsafe { gpu.plan_objects(infos) }, Vec::new);
+        let plans = catch_panic("vkCreateShadersEXT", || unsafe { gpu.plan_objects(infos) }, Vec::new);
         if plans.iter().all(Option::is_none) {
             return forward();
         }
@@ -208,9 +208,9 @@ hooks! {
             unsafe { gpu.add_objects(infos, plans, &made) };
             true
         };
-        if result.0 < 0 || !fence("vkCreateShadersEXT", add, || false) {
+        if result.0 < 0 || !catch_panic("vkCreateShadersEXT", add, || false) {
             // Then as the application wants them.
-            fence("vkCreateShadersEXT", || gpu.forget_objects(&made), || ());
+            catch_panic("vkCreateShadersEXT", || gpu.forget_objects(&made), || ());
             if let Some(destroy) = gpu.next.destroy_shader_ext {
                 // SAFETY: made above with `p_allocator`, and the application does not have them yet.
                 made.iter().filter(|it| it.0 != 0).for_each(|it| unsafe { destroy(device, *it, p_allocator) });
@@ -220,7 +220,7 @@ hooks! {
         result
     }
     destroy_shader_ext = fn(device: Device, it: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        fence("vkDestroyShaderEXT", || gpu.object_ends(it), || ());
+        catch_panic("vkDestroyShaderEXT", || gpu.object_ends(it), || ());
         forward();
     }
     get_shader_binary_data_ext = fn(device: Device, it: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, forward| {
@@ -230,7 +230,7 @@ hooks! {
             let object = gpu.state().objects.live.get(&it.0).cloned();
             object.map_or(Some(it), |object| gpu.original(&object))
         };
-        match fence("vkGetShaderBinaryDataEXT", original, || None) {
+        match catch_panic("vkGetShaderBinaryDataEXT", original, || None) {
             // SAFETY: the driver's function, with the application's parameters, but for the object: it is the one of the
             // application, or one of ours in its group, which lives until the last of that is destroyed.
             Some(original) => unsafe { next(device, original, p_size, p_data) },
@@ -251,7 +251,7 @@ hooks! {
                 commands.bind_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
             }
         };
-        insist("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
+        catch_panic_and_retry("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use lavascope_instrument::{PrintfRecord, decode_prints};
-use lavascope_settings::Severity;
+use lavascope_settings::MessageSeverity;
 use lavascope_spirv::{InstructionIndex, Id, Module};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::drawn::Draw;
 use super::tell::{Finding, stage_text};
 use super::variants::CheckedStage;
 use super::{Gpu, State};
-use crate::messages::{Message, PRINTF};
+use crate::messages::{OutgoingMessage, PRINTF};
 use crate::report;
 
 /// Something that was printed.
@@ -87,7 +87,7 @@ impl Gpu {
             let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
             return;
         }
-        self.messages.print(&Message::new(Severity::Note, PRINTF, &text), has_report);
+        self.messages.send_printf(&OutgoingMessage::new(MessageSeverity::Note, PRINTF, &text), has_report);
     }
 
     /// Tells once that more was printed than there is room for.

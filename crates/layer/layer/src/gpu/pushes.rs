@@ -14,7 +14,7 @@ use super::hooks::{hooks, points_of, read, written};
 use super::recipe::Packed;
 use super::{Gpu, facts_of, gpu_of, slice};
 use crate::DeviceTable;
-use crate::fence::{fence, insist, while_on};
+use crate::fence::{catch_panic, catch_panic_and_retry, run_if_enabled};
 
 /// A template of the application.
 #[derive(Clone)]
@@ -52,12 +52,12 @@ hooks! {
                 gpu.state().templates.insert(made.0, template);
             };
             // Upkeep: what is pushed by it is pushed again behind sets of ours.
-            fence("vkCreateDescriptorUpdateTemplate", keep, || ());
+            catch_panic("vkCreateDescriptorUpdateTemplate", keep, || ());
         }
         result
     }
     destroy_descriptor_update_template = fn(device: Device, it: DescriptorUpdateTemplate, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        fence("vkDestroyDescriptorUpdateTemplate", || drop(gpu.state().templates.remove(&it.0)), || ());
+        catch_panic("vkDestroyDescriptorUpdateTemplate", || drop(gpu.state().templates.remove(&it.0)), || ());
         forward();
     }
     update_descriptor_set_with_template = fn(device: Device, set: DescriptorSet, template: DescriptorUpdateTemplate, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
@@ -76,14 +76,14 @@ hooks! {
             gpu.sets_changed();
         };
         let forget = || gpu.forget_contents("vkUpdateDescriptorSetWithTemplate", std::iter::once(set));
-        while_on("vkUpdateDescriptorSetWithTemplate", note, forget);
+        run_if_enabled("vkUpdateDescriptorSetWithTemplate", note, forget);
     }
     cmd_push_descriptor_set = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSet-pDescriptorWrites-parameter: an array of so many valid structures until
         // the call returns, with their chains and arrays (VUID-vkCmdPushDescriptorSet-pDescriptorWrites-06494).
         let note = || unsafe { gpu.push(commands, point, (layout, set), slice(p_writes, count)) };
-        insist("vkCmdPushDescriptorSet", note, || ());
+        catch_panic_and_retry("vkCmdPushDescriptorSet", note, || ());
     }
     cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, forward| {
         forward();
@@ -100,13 +100,13 @@ hooks! {
                 unsafe { gpu.push(commands, POINTS[point], (it.layout, it.set), writes) };
             });
         };
-        insist("vkCmdPushDescriptorSet2", note, || ());
+        catch_panic_and_retry("vkCmdPushDescriptorSet2", note, || ());
     }
     cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686: what the template says, until the call returns.
         let note = || unsafe { gpu.push_by(commands, template, (layout, set), p_data) };
-        insist("vkCmdPushDescriptorSetWithTemplate", note, || ());
+        catch_panic_and_retry("vkCmdPushDescriptorSetWithTemplate", note, || ());
     }
     cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, forward| {
         forward();
@@ -115,7 +115,7 @@ hooks! {
         let it = unsafe { read(p_info) };
         // SAFETY: VUID-VkPushDescriptorSetWithTemplateInfo-pData-01686: what the template says, until the call returns.
         let note = || unsafe { gpu.push_by(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data) };
-        insist("vkCmdPushDescriptorSetWithTemplate2", note, || ());
+        catch_panic_and_retry("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
 }
 

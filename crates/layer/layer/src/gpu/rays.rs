@@ -9,7 +9,7 @@ use lavascope_abi::*;
 use super::pipelines::Plan;
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::catch_panic;
 
 /// Puts our functions into a table.
 pub(super) fn install(table: &mut DeviceTable) {
@@ -38,7 +38,7 @@ unsafe extern "system" fn create(
     let plan = |it: &RayTracingPipelineCreateInfoKHR| unsafe { gpu.plan_khr(it) };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
-    let plans = fence("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
+    let plans = catch_panic("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<Plan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
         RayTracingPipelineCreateInfoKHR { p_stages: stages, ..*info }
@@ -81,7 +81,7 @@ unsafe extern "system" fn create_nv(
     };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     // Upkeep, as above.
-    let plans = fence("vkCreateRayTracingPipelinesNV", plans, || infos.iter().map(|_| None).collect());
+    let plans = catch_panic("vkCreateRayTracingPipelinesNV", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoNV, &Option<Plan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
         RayTracingPipelineCreateInfoNV { p_stages: stages, ..*info }

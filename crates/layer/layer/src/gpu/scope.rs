@@ -11,7 +11,7 @@ use regex::Regex;
 use super::recipe::Source;
 use super::{State, slice};
 use crate::application::find_in_chain;
-use crate::entry::text;
+use crate::entry::c_str;
 
 /// What the user wants to look at.
 #[derive(Default)]
@@ -105,9 +105,9 @@ unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &
     let chained = unsafe { find_in_chain::<DebugUtilsObjectNameInfoEXT>(info.p_next, ty) };
     // SAFETY: a structure of the chain. VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null or
     // null-terminated.
-    let chained = chained.and_then(|it| unsafe { text((*it.as_ptr()).p_object_name) });
+    let chained = chained.and_then(|it| unsafe { c_str((*it.as_ptr()).p_object_name) });
     // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pName-parameter, by the contract of this function: null-terminated.
-    let entry = unsafe { text(info.p_name) };
+    let entry = unsafe { c_str(info.p_name) };
     let own = state.names.get(ObjectType::SHADER_MODULE, info.module.0);
     let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
     let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();

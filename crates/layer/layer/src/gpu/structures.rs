@@ -15,7 +15,7 @@ use super::draws::COMPUTE;
 use super::tell::{Finding, message_object, named};
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 use crate::messages::MessageObject;
 
 /// Structures that are gone and still remembered.
@@ -120,7 +120,7 @@ unsafe extern "system" fn create(
         // VUID-vkCreateAccelerationStructureKHR-pAccelerationStructure-parameter: a place for the handle, which the call
         // has written.
         let (ty, made) = unsafe { ((*p_info.as_ptr()).type_, *p_made.as_ptr()) };
-        while_on("vkCreateAccelerationStructureKHR", || gpu.add_structure(made, ty), || ());
+        run_if_enabled("vkCreateAccelerationStructureKHR", || gpu.add_structure(made, ty), || ());
     }
     result
 }
@@ -134,7 +134,7 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, 
         let name = state.names.end(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
         state.structures.end(it.0, name);
     };
-    fence("vkDestroyAccelerationStructureKHR", forget, || ());
+    catch_panic("vkDestroyAccelerationStructureKHR", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_khr {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(device, it, p_allocator) };
@@ -155,7 +155,7 @@ unsafe extern "system" fn build(
     // VUID-vkCmdBuildAccelerationStructuresKHR-ppBuildRangeInfos-03676: as many ranges as each info has geometries.
     let inputs = || unsafe { inputs(slice(p_infos, count), slice(pp_ranges, count)) };
     let name = "vkCmdBuildAccelerationStructuresKHR";
-    while_on(name, || gpu.look_at(commands, name, &inputs()), || ());
+    run_if_enabled(name, || gpu.look_at(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_khr {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, count, p_infos, pp_ranges) };
@@ -182,7 +182,7 @@ unsafe extern "system" fn build_indirect(
         indirect_inputs(slice(p_infos, count), &places.collect::<Vec<_>>(), slice(pp_counts, count))
     };
     let name = "vkCmdBuildAccelerationStructuresIndirectKHR";
-    while_on(name, || gpu.look_at(commands, name, &inputs()), || ());
+    run_if_enabled(name, || gpu.look_at(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_indirect_khr {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, count, p_infos, p_addresses, p_strides, pp_counts) };

@@ -13,7 +13,7 @@ use super::structures::{Barrier, Build, Extension, Made, NOT_LOOKED_AT, ROOM};
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 
 const BUILD: &str = "vkCmdBuildAccelerationStructureNV";
 /// The words of an instance.
@@ -50,7 +50,7 @@ unsafe extern "system" fn create(
         let (ty, made) = unsafe { ((*p_info.as_ptr()).info.type_, *p_made.as_ptr()) };
         // Until it has memory nothing can refer to it.
         let made = Made { handle: made.0, ty, address: 0 };
-        while_on(
+        run_if_enabled(
             "vkCreateAccelerationStructureNV",
             || _ = gpu.state().structures_nv.live.insert(made.handle, made),
             || (),
@@ -77,7 +77,7 @@ unsafe extern "system" fn bind(
         // returns.
         let infos = unsafe { slice(p_infos, count) };
         let ask = || infos.iter().for_each(|it| gpu.structure_has_memory(it.acceleration_structure));
-        while_on("vkBindAccelerationStructureMemoryNV", ask, || ());
+        run_if_enabled("vkBindAccelerationStructureMemoryNV", ask, || ());
     }
     result
 }
@@ -91,7 +91,7 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p
         let name = state.names.end(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
         state.structures_nv.end(it.0, name);
     };
-    fence("vkDestroyAccelerationStructureNV", forget, || ());
+    catch_panic("vkDestroyAccelerationStructureNV", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_nv {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(device, it, p_allocator) };
@@ -119,7 +119,7 @@ unsafe extern "system" fn build(
             gpu.look_at_bound(commands, &input);
         }
     };
-    while_on(BUILD, look, || ());
+    run_if_enabled(BUILD, look, || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structure_nv {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe {

@@ -37,7 +37,7 @@ impl Taken {
     /// The device ends.
     pub(super) fn tell(&self) {
         let it = *lock(&self.counts);
-        report::checks(it.most_allocations, it.most_bytes);
+        report::gpu_memory_use(it.most_allocations, it.most_bytes);
     }
 }
 

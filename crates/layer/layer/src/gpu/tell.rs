@@ -22,7 +22,7 @@ use super::{Gpu, State};
 use crate::messages::MessageObject;
 use crate::report;
 use crate::told;
-use crate::validation::Wanted;
+use crate::validation::FindingFilter;
 
 /// Something to tell.
 pub(super) enum Finding {
@@ -50,7 +50,7 @@ pub(super) struct Fault {
 
 /// A fault that was told, and how often it had happened by then.
 pub(super) struct Told {
-    told: told::Told,
+    told: told::RenderedFinding,
     diagnostic: Diagnostic,
     spot: Spot,
     count: u32,
@@ -96,7 +96,7 @@ impl Cell {
 }
 
 /// What is told of each fault.
-const WANTED: Wanted = Wanted { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
+const WANTED: FindingFilter = FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
 
 impl State {
     /// The finding of a record, unless it was told before.
@@ -492,13 +492,13 @@ impl Gpu {
     }
 
     /// None where nobody wants to hear of it.
-    fn send(&self, diagnostic: &Diagnostic, objects: &[MessageObject], count: u32) -> Option<told::Told> {
-        let told = told::Told::new(diagnostic, &self.messages, WANTED);
+    fn send(&self, diagnostic: &Diagnostic, objects: &[MessageObject], count: u32) -> Option<told::RenderedFinding> {
+        let told = told::RenderedFinding::new(diagnostic, &self.messages, WANTED);
         if told.ignored_by.is_some() {
             return None;
         }
-        if !report::finding(told.line(diagnostic, u64::from(count))) {
-            self.messages.log_in_place(&told.message());
+        if !report::finding(told.to_json(diagnostic, u64::from(count))) {
+            self.messages.log_now(&told.message());
         }
         self.messages.send_to_messengers(&told.message_about(objects));
         Some(told)
@@ -516,7 +516,7 @@ impl Told {
         let now = counts.get(&self.spot).copied().unwrap_or(0);
         let more = now.saturating_sub(self.count);
         if more > 0 {
-            report::finding(self.told.line(&self.diagnostic, u64::from(more)));
+            report::finding(self.told.to_json(&self.diagnostic, u64::from(more)));
             self.count = now;
         }
     }

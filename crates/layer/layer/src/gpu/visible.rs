@@ -8,7 +8,7 @@ use lavascope_abi::*;
 use super::structures::Barrier;
 use super::{Gpu, gpu_of};
 use crate::DeviceTable;
-use crate::fence::while_on;
+use crate::fence::run_if_enabled;
 
 /// Puts our function into a table.
 pub(super) fn install(table: &mut DeviceTable) {
@@ -29,7 +29,7 @@ unsafe extern "system" fn begin_rendering(commands: CommandBuffer, p_info: Ptr<R
         let is_suspended = flags & RenderingFlags::SUSPENDING.0 != 0;
         gpu.slot(commands.0).and_then(|it| it.with(|it| it.is_suspended = is_suspended));
     };
-    while_on("vkCmdBeginRendering", note, || ());
+    run_if_enabled("vkCmdBeginRendering", note, || ());
     // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { next(commands, p_info) };
 }
@@ -39,7 +39,7 @@ unsafe extern "system" fn end(commands: CommandBuffer) -> Result {
     // returns (VUID-vkEndCommandBuffer-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.end_command_buffer else { return Result::ERROR_INITIALIZATION_FAILED };
-    while_on("vkEndCommandBuffer", || gpu.make_visible(commands), || ());
+    run_if_enabled("vkEndCommandBuffer", || gpu.make_visible(commands), || ());
     // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { next(commands) }
 }

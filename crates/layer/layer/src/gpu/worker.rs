@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use super::Gpu;
 use super::pipelines::Style;
 use super::variants::{Checked, lock};
-use crate::fence::while_on;
-use crate::messages::mark_own_thread;
+use crate::fence::run_if_enabled;
+use crate::messages::mark_layer_thread;
 
 /// The thread, if it runs.
 #[derive(Default)]
@@ -43,9 +43,9 @@ impl Gpu {
             // Not for ever: the thread ends before the device does (`Worker::end`).
             let gpu = Arc::clone(self);
             let work = move || {
-                mark_own_thread();
+                mark_layer_thread();
                 for (checked, style) in asked {
-                    while_on("a pipeline made again", || gpu.make_full(&checked, &style), || ());
+                    run_if_enabled("a pipeline made again", || gpu.make_full(&checked, &style), || ());
                 }
             };
             let thread = std::thread::Builder::new().name("lavascope-gpu".to_owned()).spawn(work);

@@ -12,15 +12,15 @@ use super::lock;
 
 /// What has to be known of images.
 #[derive(Default)]
-pub(super) struct Images(Mutex<HashMap<u64, Shape>>);
+pub(super) struct HostCopyImages(Mutex<HashMap<u64, HostCopyShape>>);
 
 #[derive(Clone, Copy)]
-struct Shape {
+struct HostCopyShape {
     format: Format,
     layers: u32,
 }
 
-impl Images {
+impl HostCopyImages {
     /// # Safety
     ///
     /// The parameters must be those of a call that succeeded.
@@ -28,7 +28,7 @@ impl Images {
         // SAFETY: VUID-vkCreateImage-pCreateInfo-parameter and -pImage-parameter; by the contract of this function the call
         // succeeded, and so wrote the image.
         let (info, image) = unsafe { (&*params.p_create_info.as_ptr(), params.p_image.as_ptr().read()) };
-        lock(&self.0).insert(image.0, Shape { format: info.format, layers: info.array_layers });
+        lock(&self.0).insert(image.0, HostCopyShape { format: info.format, layers: info.array_layers });
     }
 
     pub(super) fn remove(&self, image: Image) {
@@ -36,22 +36,22 @@ impl Images {
     }
 
     /// The addresses that a region of a copy reads; none where nobody knows.
-    pub(super) fn source(&self, info: &CopyMemoryToImageInfo, region: &MemoryToImageCopy) -> Option<Range<u64>> {
+    pub(super) fn source_range(&self, info: &CopyMemoryToImageInfo, region: &MemoryToImageCopy) -> Option<Range<u64>> {
         // Then the driver alone knows how texels lie.
         if info.flags.0 & HostImageCopyFlags::MEMCPY.0 != 0 {
             return None;
         }
         let shape = *lock(&self.0).get(&info.dst_image.0)?;
         let start = region.p_host_pointer.0;
-        let end = start.checked_add(size(shape, region)?).filter(|_| start != 0)?;
+        let end = start.checked_add(region_bytes(shape, region)?).filter(|_| start != 0)?;
         Some(start..end)
     }
 }
 
 /// Bytes from the first texel of a region to the last: a row may be longer than what is copied of it, and so may a layer.
-fn size(shape: Shape, region: &MemoryToImageCopy) -> Option<u64> {
+fn region_bytes(shape: HostCopyShape, region: &MemoryToImageCopy) -> Option<u64> {
     let MemoryToImageCopy { image_subresource: at, image_extent: extent, .. } = region;
-    let (block, bytes) = texels(shape.format, at.aspect_mask)?;
+    let (block, bytes) = texel_block(shape.format, at.aspect_mask)?;
     let blocks = |texels: u32, of: usize| u64::from(texels.div_ceil(block[of].max(1)));
     let or = |wanted: u32, else_: u32| if wanted == 0 { else_ } else { wanted };
     let row = blocks(or(region.memory_row_length, extent.width), 0);
@@ -68,7 +68,7 @@ fn size(shape: Shape, region: &MemoryToImageCopy) -> Option<u64> {
 }
 
 /// The extent of a texel block of one aspect, and its bytes as they lie in memory.
-fn texels(format: Format, aspect: ImageAspectFlags) -> Option<([u32; 3], u64)> {
+fn texel_block(format: Format, aspect: ImageAspectFlags) -> Option<([u32; 3], u64)> {
     static BY_NUMBER: LazyLock<HashMap<i32, &'static FormatDesc>> =
         LazyLock::new(|| FORMATS.iter().map(|it| (it.format.0, it)).collect());
     let desc = *BY_NUMBER.get(&format.0)?;
@@ -99,7 +99,7 @@ mod tests {
         region.image_extent = Extent3D { width: 10, height: 6, depth: 1 };
         region.image_subresource.aspect_mask = ImageAspectFlags::COLOR;
         region.image_subresource.layer_count = 1;
-        let of = |format, region: &MemoryToImageCopy| size(Shape { format, layers: 5 }, region);
+        let of = |format, region: &MemoryToImageCopy| region_bytes(HostCopyShape { format, layers: 5 }, region);
         assert_eq!(of(Format::R8G8B8A8_UNORM, &region), Some(10 * 6 * 4));
         assert_eq!(of(Format::BC1_RGB_UNORM_BLOCK, &region), Some(3 * 2 * 8), "blocks of 4 by 4");
         region.memory_row_length = 16;

@@ -1,4 +1,4 @@
-//! Memory of ours in the place of the driver's, so that the system can tell what was written (`faults`).
+//! Memory of ours in the place of the driver's, so that the system can tell what was written (`page_tracker`).
 //!
 //! The application asks for memory that the host can see; the driver is asked to import memory of ours instead, where it
 //! can: `VK_EXT_external_memory_host` is switched on for it. Where anything about an allocation is unusual, or the driver
@@ -11,61 +11,61 @@ use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_platform::pages::{OwnMemory, PageTracker};
+use lavascope_platform::pages::{AlignedMapping, PageTracker};
 use lavascope_settings::CaptureMemory;
 
-use super::Interest;
+use super::MemoryInterest;
 use crate::DeviceTable;
 use crate::application::{chain_types, find_in_chain};
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 use crate::instance::{InstanceData, has_name};
 use crate::report;
 
-const EXTENSION: &CStr = c"VK_EXT_external_memory_host";
+const EXTERNAL_MEMORY_HOST: &CStr = c"VK_EXT_external_memory_host";
 /// Memory that was imported cannot be mapped at a place of the application's choice.
-const PLACED: &CStr = c"VK_EXT_map_memory_placed";
+const MAP_MEMORY_PLACED: &CStr = c"VK_EXT_map_memory_placed";
 /// The first version in which a device can have it without other extensions.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 
 /// Imports for one device, and what was imported.
-pub(crate) struct Import {
-    faults: &'static PageTracker,
+pub(crate) struct MemoryImport {
+    page_tracker: &'static PageTracker,
     /// Types of memory that are left to the driver, one bit each.
-    left_out: u32,
+    excluded_types: u32,
     alignment: u64,
     allocate: FnAllocateMemory,
     free: FnFreeMemory,
     properties: FnGetMemoryHostPointerPropertiesEXT,
-    owned: Mutex<HashMap<u64, Owned>>,
+    owned: Mutex<HashMap<u64, ImportedMemory>>,
 }
 
-struct Owned {
-    own: OwnMemory,
+struct ImportedMemory {
+    own: AlignedMapping,
     is_watched: bool,
 }
 
 /// The extensions of a new device, with the one that imports need.
-pub(crate) struct Wish {
-    names: Vec<Ptr<u8>>,
+pub(crate) struct MemoryImportRequest {
+    extensions: Vec<Ptr<u8>>,
     /// Whether resources may be bound piece by piece, which not every driver can do with memory that it imported.
     is_sparse: bool,
 }
 
-impl Wish {
+impl MemoryImportRequest {
     /// None where memory is not to be imported, or cannot be.
     ///
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
-    pub(crate) unsafe fn of(instance: &InstanceData, params: &CreateDeviceParams) -> Option<Wish> {
-        let Interest::Everything(method) = instance.memory? else { return None };
+    pub(crate) unsafe fn of(instance: &InstanceData, params: &CreateDeviceParams) -> Option<MemoryImportRequest> {
+        let MemoryInterest::Everything(method) = instance.memory_interest? else { return None };
         if !matches!(method, CaptureMemory::Auto | CaptureMemory::Userfaultfd) {
             return None;
         }
         // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
-        let found = unsafe { Wish::find(instance, params) };
+        let found = unsafe { MemoryImportRequest::find(instance, params) };
         if let (Err(text), CaptureMemory::Userfaultfd) = (&found, method) {
             report::problem("warning", "setting capture_memory", &format!("{text}; memory is compared with a copy"));
         }
@@ -75,7 +75,7 @@ impl Wish {
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
-    unsafe fn find(instance: &InstanceData, params: &CreateDeviceParams) -> std::result::Result<Wish, &'static str> {
+    unsafe fn find(instance: &InstanceData, params: &CreateDeviceParams) -> std::result::Result<MemoryImportRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
         let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
         if PageTracker::get().is_none() {
@@ -89,19 +89,19 @@ impl Wish {
         let mut all: Vec<Ptr<u8>> = (0..count as usize).map(|it| unsafe { *names.as_ptr().add(it) }).collect();
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter and -pNext-pNext: as many texts as the count
         // says, and a valid chain.
-        let (is_placed, is_grouped) = unsafe { (has_name(names, count, PLACED), is_grouped(info)) };
+        let (is_placed, is_grouped) = unsafe { (has_name(names, count, MAP_MEMORY_PLACED), is_grouped(info)) };
         if is_placed || is_grouped {
             return Err("memory that is mapped where the application wants, or is on several devices, cannot be ours");
         }
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter: as many texts as the count says.
-        if !unsafe { has_name(names, count, EXTENSION) } {
+        if !unsafe { has_name(names, count, EXTERNAL_MEMORY_HOST) } {
             if !has_extension(instance, params.physical_device) {
                 return Err("the driver has no VK_EXT_external_memory_host");
             }
-            all.push(Ptr::new(EXTENSION.as_ptr().expose_provenance() as u64));
+            all.push(Ptr::new(EXTERNAL_MEMORY_HOST.as_ptr().expose_provenance() as u64));
         }
         // SAFETY: a valid info, with its chain.
-        Ok(Wish { names: all, is_sparse: unsafe { is_sparse(info) } })
+        Ok(MemoryImportRequest { extensions: all, is_sparse: unsafe { is_sparse(info) } })
     }
 
     /// Whether what lies on the device is to be left to the driver.
@@ -110,10 +110,10 @@ impl Wish {
     }
 
     /// What the driver is asked for instead.
-    pub(crate) fn info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
+    pub(crate) fn device_create_info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
         DeviceCreateInfo {
-            enabled_extension_count: self.names.len() as u32,
-            pp_enabled_extension_names: Ptr::to_slice(&self.names),
+            enabled_extension_count: self.extensions.len() as u32,
+            pp_enabled_extension_names: Ptr::to_slice(&self.extensions),
             ..*info
         }
     }
@@ -166,18 +166,18 @@ fn has_extension(instance: &InstanceData, physical_device: PhysicalDevice) -> bo
     let result =
         unsafe { get(physical_device, Ptr::NULL, p_count, Ptr::new(all.as_mut_ptr().expose_provenance() as u64)) };
     all.truncate(count as usize);
-    let is_it = |it: &ExtensionProperties| CStr::from_bytes_until_nul(&it.extension_name) == Ok(EXTENSION);
+    let is_it = |it: &ExtensionProperties| CStr::from_bytes_until_nul(&it.extension_name) == Ok(EXTERNAL_MEMORY_HOST);
     matches!(result, Result::SUCCESS | Result::INCOMPLETE) && all.iter().any(is_it)
 }
 
-impl Import {
+impl MemoryImport {
     /// For a new device with the extension: from now on its memory is allocated here.
     pub(super) fn begin(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         left_out: u32,
         table: &mut DeviceTable,
-    ) -> Option<Import> {
+    ) -> Option<MemoryImport> {
         let get = instance.table.get_physical_device_properties2?;
         let mut host = PhysicalDeviceExternalMemoryHostPropertiesEXT::zeroed();
         host.s_type = StructureType::PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
@@ -187,26 +187,26 @@ impl Import {
         // SAFETY: a physical device that is alive, and places of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut all).expose_provenance() as u64)) };
         let alignment = host.min_imported_host_pointer_alignment;
-        let import = Import {
-            faults: PageTracker::get()?,
-            left_out,
+        let import = MemoryImport {
+            page_tracker: PageTracker::get()?,
+            excluded_types: left_out,
             alignment: Some(alignment).filter(|it| it.is_power_of_two())?,
             allocate: table.allocate_memory?,
             free: table.free_memory?,
             properties: table.get_memory_host_pointer_properties_ext?,
             owned: Mutex::default(),
         };
-        table.allocate_memory = Some(allocate);
-        table.free_memory = Some(free);
+        table.allocate_memory = Some(allocate_memory);
+        table.free_memory = Some(free_memory);
         Some(import)
     }
 
     /// Where the first byte of a memory is, if its pages are watched.
-    pub(super) fn watched(&self, memory: DeviceMemory) -> Option<u64> {
+    pub(super) fn tracked_address(&self, memory: DeviceMemory) -> Option<u64> {
         self.owned().get(&memory.0).filter(|it| it.is_watched).map(|it| it.own.start)
     }
 
-    fn owned(&self) -> MutexGuard<'_, HashMap<u64, Owned>> {
+    fn owned(&self) -> MutexGuard<'_, HashMap<u64, ImportedMemory>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -215,13 +215,13 @@ impl Import {
     /// # Safety
     ///
     /// The device must be alive, and the info that of a valid `vkAllocateMemory`.
-    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<OwnMemory> {
+    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<AlignedMapping> {
         let bit = 1u32.checked_shl(info.memory_type_index)?;
         // SAFETY: the contract of this function: the info of a valid `vkAllocateMemory`.
-        if visible & !self.left_out & bit == 0 || !unsafe { is_usual(info) } {
+        if visible & !self.excluded_types & bit == 0 || !unsafe { is_importable(info) } {
             return None;
         }
-        let own = OwnMemory::new(info.allocation_size, self.alignment)?;
+        let own = AlignedMapping::new(info.allocation_size, self.alignment)?;
         let mut properties = MemoryHostPointerPropertiesEXT::zeroed();
         properties.s_type = StructureType::MEMORY_HOST_POINTER_PROPERTIES_EXT;
         let place = Ptr::new((&raw mut properties).expose_provenance() as u64);
@@ -237,7 +237,7 @@ impl Import {
 /// # Safety
 ///
 /// The info must be that of a valid `vkAllocateMemory`.
-unsafe fn is_usual(info: &MemoryAllocateInfo) -> bool {
+unsafe fn is_importable(info: &MemoryAllocateInfo) -> bool {
     // SAFETY: VUID-VkMemoryAllocateInfo-pNext-pNext, by the contract of this function: a valid chain.
     unsafe { chain_types(info.p_next) }.into_iter().all(|(ty, at)| match ty {
         StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT => true,
@@ -257,7 +257,7 @@ unsafe fn is_usual(info: &MemoryAllocateInfo) -> bool {
 }
 
 /// In the place of the driver's function.
-unsafe extern "system" fn allocate(
+unsafe extern "system" fn allocate_memory(
     device: Device,
     p_info: Ptr<MemoryAllocateInfo>,
     p_allocator: Ptr<Opaque>,
@@ -265,7 +265,7 @@ unsafe extern "system" fn allocate(
 ) -> Result {
     // SAFETY: VUID-vkAllocateMemory-device-parameter: the device is valid until the call returns.
     let data = unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) };
-    let memories = data.and_then(|it| it.names().memories.as_ref());
+    let memories = data.and_then(|it| it.handles().memories.as_ref());
     let Some((memories, import)) = memories.and_then(|it| Some((it, it.import.as_ref()?))) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };
@@ -275,7 +275,7 @@ unsafe extern "system" fn allocate(
         // SAFETY: VUID-vkAllocateMemory-device-parameter: the device is valid, and the info is that of this call.
         Some((info, unsafe { import.prepare(device, memories.visible, info) }?))
     };
-    if let Some((info, own)) = while_on("vkAllocateMemory", prepare, || None) {
+    if let Some((info, own)) = run_if_enabled("vkAllocateMemory", prepare, || None) {
         let mut pointer = ImportMemoryHostPointerInfoEXT::zeroed();
         pointer.s_type = StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
         pointer.p_next = info.p_next;
@@ -291,11 +291,11 @@ unsafe extern "system" fn allocate(
             let own = ManuallyDrop::new(own);
             let keep = || {
                 // Not before: to import it the driver may have to touch it.
-                let is_watched = import.faults.watch(&own);
+                let is_watched = import.page_tracker.watch(&own);
                 let own = ManuallyDrop::into_inner(own);
-                import.owned().insert(memory.0, Owned { own, is_watched });
+                import.owned().insert(memory.0, ImportedMemory { own, is_watched });
             };
-            fence("vkAllocateMemory", keep, || ());
+            catch_panic("vkAllocateMemory", keep, || ());
             return result;
         }
     }
@@ -304,13 +304,13 @@ unsafe extern "system" fn allocate(
 }
 
 /// In the place of the driver's function.
-unsafe extern "system" fn free(device: Device, memory: DeviceMemory, p_allocator: Ptr<Opaque>) {
+unsafe extern "system" fn free_memory(device: Device, memory: DeviceMemory, p_allocator: Ptr<Opaque>) {
     // SAFETY: VUID-vkFreeMemory-device-parameter: the device is valid until the call returns.
     let data = unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) };
-    let memories = data.and_then(|it| it.names().memories.as_ref());
+    let memories = data.and_then(|it| it.handles().memories.as_ref());
     let Some(import) = memories.and_then(|it| it.import.as_ref()) else { return };
     // Before: the driver may give the same handle to another thread at once.
-    let owned = fence("vkFreeMemory", || import.owned().remove(&memory.0), || None);
+    let owned = catch_panic("vkFreeMemory", || import.owned().remove(&memory.0), || None);
     // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { (import.free)(device, memory, p_allocator) };
     drop(owned);

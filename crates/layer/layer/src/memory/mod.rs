@@ -10,7 +10,7 @@
 //! to store too little does.
 //!
 //! Validation without a capture wants to know little of this, and little time is there for it: only small memories with
-//! index buffers are looked at ([`Interest::Indices`]), each from its first mapping on or never.
+//! index buffers are looked at ([`MemoryInterest::Indices`]), each from its first mapping on or never.
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
@@ -31,18 +31,18 @@ use lavascope_stream::StreamThread;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::hub::{HUB, Hub};
+use crate::hub::{PROCESS_STATE, ProcessState};
 use crate::inline;
 use crate::instance::InstanceData;
-use host_copy::Images;
-use import::Import;
-pub(crate) use import::Wish;
-use shadow::{Shadow, WINDOW};
-use watch::Watch;
+use host_copy::HostCopyImages;
+use import::MemoryImport;
+pub(crate) use import::MemoryImportRequest;
+use shadow::{Shadow, WINDOW_BYTES};
+use watch::WriteDetection;
 
 /// What of the memories somebody wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interest {
+pub(crate) enum MemoryInterest {
     /// All that the host writes.
     Everything(CaptureMemory),
     /// What it writes into small memories with indices: draws read the vertices that these name.
@@ -50,66 +50,66 @@ pub(crate) enum Interest {
 }
 
 /// The memories of a device that the host can see.
-pub(crate) struct Memories {
+pub(crate) struct HostVisibleMemories {
     /// By number of the type, one bit each.
     visible: u32,
     coherent: u32,
     /// None where memory is the driver's own.
-    import: Option<Import>,
-    interest: Interest,
+    import: Option<MemoryImport>,
+    interest: MemoryInterest,
     wants_results: bool,
-    images: Images,
-    inner: Mutex<Inner>,
+    images: HostCopyImages,
+    inner: Mutex<WatchedMemories>,
 }
 
 #[derive(Default)]
-struct Inner {
-    all: HashMap<u64, Arc<Memory>>,
+struct WatchedMemories {
+    all: HashMap<u64, Arc<WatchedMemory>>,
     /// Buffers that may have indices, where nothing else is of interest.
     index_buffers: HashSet<u64>,
     /// Bytes of memories that are looked at because of these.
     index_bytes: u64,
     /// Those that the host can write to now, in the order of their ids.
-    mapped: Vec<Arc<Memory>>,
+    mapped: Vec<Arc<WatchedMemory>>,
 }
 
-struct Memory {
+struct WatchedMemory {
     id: ObjectId,
     size: u64,
     is_coherent: bool,
-    interest: Interest,
-    state: Mutex<State>,
+    interest: MemoryInterest,
+    state: Mutex<MappingState>,
 }
 
 #[derive(Default)]
-struct State {
-    mapped: Option<Mapped>,
+struct MappingState {
+    mapped: Option<HostMapping>,
     /// What was mapped before a call that may fail to unmap it.
-    before: Option<Mapped>,
+    mapped_before_unmap: Option<HostMapping>,
     /// Whether it is the application's own memory, which is there without being mapped.
     is_imported: bool,
     /// Whether the application says what it wrote.
     is_flushed: bool,
-    indices: Indices,
-    watch: Watch,
+    index_state: IndexState,
+    detection: WriteDetection,
     shadow: Shadow,
 }
 
 /// Whether a memory has indices: all that the host wrote must be told of one that has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Indices {
+enum IndexState {
     #[default]
     None,
-    Some,
+    Tracked,
     /// It was written before it had any, or there is too much of it.
-    Untold,
+    Untracked,
 }
 
-impl Indices {
+impl IndexState {
     /// Nobody will find what was written so far.
-    fn unmap(&mut self) {
-        if *self == Indices::None {
-            *self = Indices::Untold;
+    fn on_unmap(&mut self) {
+        if *self == IndexState::None {
+            *self = IndexState::Untracked;
         }
     }
 }
@@ -120,52 +120,52 @@ const INDEX_BYTES_MAX: u64 = 256 << 10;
 
 /// Bytes of a memory that the host can reach.
 #[derive(Clone)]
-struct Mapped {
+struct HostMapping {
     /// Where the first of them is.
     host: u64,
     bytes: Range<u64>,
 }
 
 /// The thread that looks, and space for its records.
-pub(crate) struct Teller<'a> {
+pub(crate) struct MappedWriteSink<'a> {
     pub(crate) listeners: u8,
     pub(crate) thread: &'a mut StreamThread,
-    pub(crate) space: &'a mut Space,
+    pub(crate) scratch: &'a mut WriteScratch,
 }
 
 #[derive(Default)]
-pub(crate) struct Space {
+pub(crate) struct WriteScratch {
     /// Bytes of a memory that may have changed.
-    parts: Vec<Range<u64>>,
-    live: Vec<u8>,
+    dirty: Vec<Range<u64>>,
+    current: Vec<u8>,
     changed: Vec<Range<usize>>,
     writing: HostWriteBuilder,
     words: Vec<u64>,
 }
 
-impl Memories {
+impl HostVisibleMemories {
     /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given where
     /// memory of ours can be imported.
     pub(crate) fn of(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
-        import: Option<(&Wish, &mut DeviceTable)>,
-    ) -> Option<Memories> {
-        let (interest, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
+        import: Option<(&MemoryImportRequest, &mut DeviceTable)>,
+    ) -> Option<HostVisibleMemories> {
+        let (interest, get) = (instance.memory_interest?, instance.table.get_physical_device_memory_properties?);
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
         let import = import.and_then(|(wish, table)| {
             let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
-            Import::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
+            MemoryImport::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
         });
-        Some(Memories {
+        Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
             interest,
             wants_results: instance.wants_results,
-            images: Images::default(),
+            images: HostCopyImages::default(),
             inner: Mutex::default(),
         })
     }
@@ -175,13 +175,13 @@ impl Memories {
     /// # Safety
     ///
     /// The parameters must be those of the command.
-    pub(crate) unsafe fn before(&self, command: Command, params: *const u8, teller: &mut Teller<'_>) {
+    pub(crate) unsafe fn before_call(&self, command: Command, params: *const u8, teller: &mut MappedWriteSink<'_>) {
         use Command as C;
         match command {
             // The latter two let go on what was submitted before.
             C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
                 let mapped = lock(&self.inner).mapped.clone();
-                mapped.iter().for_each(|it| it.look_at_all(teller));
+                mapped.iter().for_each(|it| it.record_all_writes(teller));
             }
             C::FlushMappedMemoryRanges => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
@@ -190,7 +190,7 @@ impl Memories {
                     // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter: as many as the count says.
                     let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
                     if let Some(it) = self.get(range.memory) {
-                        it.look_at_flushed(range, teller);
+                        it.record_flushed_writes(range, teller);
                     }
                 }
             }
@@ -209,15 +209,15 @@ impl Memories {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFreeMemory`.
                 let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
                 if let Some(it) = self.get(memory).filter(|_| self.wants_results) {
-                    it.look_at_results(teller);
+                    it.record_results(teller);
                 }
-                self.forget(memory);
+                self.remove(memory);
             }
             C::DestroyDevice => {
-                self.learned(teller);
-                self.forget_all();
+                self.record_all_results(teller);
+                self.remove_all();
             }
-            C::DestroyBuffer if self.interest == Interest::Indices => {
+            C::DestroyBuffer if self.interest == MemoryInterest::Indices => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkDestroyBuffer`.
                 let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
                 lock(&self.inner).index_buffers.remove(&buffer.0);
@@ -228,7 +228,7 @@ impl Memories {
                 // SAFETY: the contract of this function: the parameters are those of a `vkCopyMemoryToImage`.
                 let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
                 // SAFETY: VUID-vkCopyMemoryToImage-pCopyMemoryToImageInfo-parameter.
-                unsafe { self.tell_source(&*info, teller) };
+                unsafe { self.record_copy_source(&*info, teller) };
             }
             // Nobody else reads memory, or takes it away.
             _ => {}
@@ -236,10 +236,10 @@ impl Memories {
     }
 
     /// The host has learned how far the device is: what the device wrote is there.
-    pub(crate) fn learned(&self, teller: &mut Teller<'_>) {
+    pub(crate) fn record_all_results(&self, teller: &mut MappedWriteSink<'_>) {
         if self.wants_results {
             let mapped = lock(&self.inner).mapped.clone();
-            mapped.iter().for_each(|it| it.look_at_results(teller));
+            mapped.iter().for_each(|it| it.record_results(teller));
         }
     }
 
@@ -248,7 +248,7 @@ impl Memories {
     /// # Safety
     ///
     /// The parameters must be those of the command, which returned `result`.
-    pub(crate) unsafe fn after(
+    pub(crate) unsafe fn after_call(
         &self,
         command: Command,
         params: *const u8,
@@ -259,15 +259,15 @@ impl Memories {
         match command {
             Command::AllocateMemory if has_succeeded => {
                 // SAFETY: the contract of this function: a `vkAllocateMemory` that succeeded, and so wrote the memory.
-                unsafe { self.allocated(&*params.cast(), id_of) };
+                unsafe { self.add_memory(&*params.cast(), id_of) };
             }
             // SAFETY: the contract of this function: a `vkCreateImage` that succeeded, and so wrote the image.
             Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
             Command::CreateBuffer | Command::BindBufferMemory | Command::BindBufferMemory2
-                if has_succeeded && self.interest == Interest::Indices =>
+                if has_succeeded && self.interest == MemoryInterest::Indices =>
             {
                 // SAFETY: the contract of this function: one of these three commands, which succeeded.
-                unsafe { self.note_indices(command, params) };
+                unsafe { self.track_index_buffers(command, params) };
             }
             Command::MapMemory if has_succeeded => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkMapMemory`.
@@ -289,7 +289,7 @@ impl Memories {
                 // SAFETY: the contract of this function, and VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
                 let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
                 if let Some(info) = info {
-                    self.map_again(info.memory);
+                    self.restore_mapping(info.memory);
                 }
             }
             _ => {}
@@ -297,22 +297,22 @@ impl Memories {
     }
 
     /// Records what a copy to an image reads from the host.
-    unsafe fn tell_source(&self, info: &CopyMemoryToImageInfo, teller: &mut Teller<'_>) {
-        for number in (0..u64::from(info.region_count)).take_while(|_| HUB.is_capturing()) {
+    unsafe fn record_copy_source(&self, info: &CopyMemoryToImageInfo, teller: &mut MappedWriteSink<'_>) {
+        for number in (0..u64::from(info.region_count)).take_while(|_| PROCESS_STATE.is_capturing()) {
             // SAFETY: there are as many regions as the call says.
             let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
-            let Some(source) = self.images.source(info, region) else { continue };
-            for at in source.clone().step_by(WINDOW) {
-                let size = (source.end - at).min(WINDOW as u64) as usize;
+            let Some(source) = self.images.source_range(info, region) else { continue };
+            for at in source.clone().step_by(WINDOW_BYTES) {
+                let size = (source.end - at).min(WINDOW_BYTES as u64) as usize;
                 let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
                 // SAFETY: the call reads all of it, by its valid usage.
                 let bytes = unsafe { std::slice::from_raw_parts(from, size) };
-                teller.tell_host(HostBytes { region: number, first: at - source.start, bytes });
+                teller.record_host_bytes(HostBytes { region: number, first: at - source.start, bytes });
             }
         }
     }
 
-    unsafe fn allocated(&self, params: &AllocateMemoryParams, id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>) {
+    unsafe fn add_memory(&self, params: &AllocateMemoryParams, id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>) {
         // SAFETY: the caller has the parameters of a call that succeeded.
         let (info, memory) = unsafe { (&*params.p_allocate_info.as_ptr(), params.p_memory.as_ptr().read()) };
         // SAFETY: VUID-VkBufferCreateInfo-pNext-pNext: a valid chain, in which a structure of this type is such a one.
@@ -327,17 +327,17 @@ impl Memories {
         }
         let Some(id) = id_of(memory) else { return };
         let bytes = 0..info.allocation_size;
-        let state = State {
-            mapped: imported.map(|host| Mapped { host, bytes }),
+        let state = MappingState {
+            mapped: imported.map(|host| HostMapping { host, bytes }),
             is_imported: imported.is_some(),
-            ..State::default()
+            ..MappingState::default()
         };
         let is_coherent = self.coherent & bit != 0;
         let (size, interest) = (info.allocation_size, self.interest);
-        let it = Arc::new(Memory { id, size, is_coherent, interest, state: Mutex::new(state) });
+        let it = Arc::new(WatchedMemory { id, size, is_coherent, interest, state: Mutex::new(state) });
         let mut inner = lock(&self.inner);
         inner.all.insert(memory.0, it.clone());
-        if imported.is_some() && interest != Interest::Indices {
+        if imported.is_some() && interest != MemoryInterest::Indices {
             inner.add_mapped(it);
         }
     }
@@ -347,7 +347,7 @@ impl Memories {
     /// # Safety
     ///
     /// The parameters must be those of the command, which succeeded.
-    unsafe fn note_indices(&self, command: Command, params: *const u8) {
+    unsafe fn track_index_buffers(&self, command: Command, params: *const u8) {
         match command {
             Command::CreateBuffer => {
                 // SAFETY: the caller's word; a call that succeeded wrote the buffer.
@@ -367,7 +367,7 @@ impl Memories {
             Command::BindBufferMemory => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory`.
                 let params = unsafe { &*params.cast::<BindBufferMemoryParams>() };
-                self.bound(params.buffer, params.memory);
+                self.bind_index_buffer(params.buffer, params.memory);
             }
             _ => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory2`.
@@ -375,29 +375,29 @@ impl Memories {
                 for at in 0..params.bind_info_count as usize {
                     // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: as many as the count says.
                     let info = unsafe { &*params.p_bind_infos.as_ptr().add(at) };
-                    self.bound(info.buffer, info.memory);
+                    self.bind_index_buffer(info.buffer, info.memory);
                 }
             }
         }
     }
 
     /// A buffer lies in a memory.
-    fn bound(&self, buffer: Buffer, memory: DeviceMemory) {
+    fn bind_index_buffer(&self, buffer: Buffer, memory: DeviceMemory) {
         let mut inner = lock(&self.inner);
         if !inner.index_buffers.contains(&buffer.0) {
             return;
         }
         let Some(it) = inner.all.get(&memory.0).cloned() else { return };
         let mut state = lock(&it.state);
-        if state.indices != Indices::None {
+        if state.index_state != IndexState::None {
             return;
         }
         let has_room = it.size <= INDEX_MEMORY_MAX && inner.index_bytes + it.size <= INDEX_BYTES_MAX;
         if !has_room || state.is_imported {
-            state.indices = Indices::Untold;
+            state.index_state = IndexState::Untracked;
             return;
         }
-        state.indices = Indices::Some;
+        state.index_state = IndexState::Tracked;
         inner.index_bytes += it.size;
         let is_mapped = state.mapped.is_some();
         drop(state);
@@ -406,7 +406,7 @@ impl Memories {
         }
     }
 
-    fn get(&self, memory: DeviceMemory) -> Option<Arc<Memory>> {
+    fn get(&self, memory: DeviceMemory) -> Option<Arc<WatchedMemory>> {
         lock(&self.inner).all.get(&memory.0).cloned()
     }
 
@@ -417,10 +417,10 @@ impl Memories {
         if state.is_imported || offset >= end {
             return;
         }
-        let mapped = Mapped { host, bytes: offset..end };
-        state.watch = self.watch(memory, &mapped);
+        let mapped = HostMapping { host, bytes: offset..end };
+        state.detection = self.detection_for(memory, &mapped);
         state.mapped = Some(mapped);
-        let is_looked_at = it.is_looked_at(state.indices);
+        let is_looked_at = it.is_tracked(state.index_state);
         drop(state);
         if is_looked_at {
             lock(&self.inner).add_mapped(it);
@@ -428,64 +428,64 @@ impl Memories {
     }
 
     /// How writes into a memory are found that was just mapped.
-    fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
-        if self.interest == Interest::Everything(CaptureMemory::Mprotect) {
+    fn detection_for(&self, memory: DeviceMemory, mapped: &HostMapping) -> WriteDetection {
+        if self.interest == MemoryInterest::Everything(CaptureMemory::Mprotect) {
             let addresses = mapped.host..mapped.address(mapped.bytes.end);
-            return WriteGuard::new(addresses).map_or(Watch::All, Watch::Guard);
+            return WriteGuard::new(addresses).map_or(WriteDetection::CompareAll, WriteDetection::PageGuard);
         }
-        let watched = self.import.as_ref().and_then(|it| it.watched(memory));
+        let watched = self.import.as_ref().and_then(|it| it.tracked_address(memory));
         // A driver may map it elsewhere.
         let is_it = watched.is_some_and(|first| first + mapped.bytes.start == mapped.host);
-        if is_it { Watch::Faults } else { Watch::All }
+        if is_it { WriteDetection::PageTracking } else { WriteDetection::CompareAll }
     }
 
     /// The mapping was to end, and did not.
-    fn map_again(&self, memory: DeviceMemory) {
+    fn restore_mapping(&self, memory: DeviceMemory) {
         let Some(it) = self.get(memory) else { return };
         let mut state = lock(&it.state);
-        state.mapped = state.before.take().or(state.mapped.take());
-        let is_looked_at = it.is_looked_at(state.indices);
+        state.mapped = state.mapped_before_unmap.take().or(state.mapped.take());
+        let is_looked_at = it.is_tracked(state.index_state);
         drop(state);
         if is_looked_at {
             lock(&self.inner).add_mapped(it);
         }
     }
 
-    fn unmap(&self, memory: DeviceMemory, teller: &mut Teller<'_>) {
+    fn unmap(&self, memory: DeviceMemory, teller: &mut MappedWriteSink<'_>) {
         let Some(it) = self.get(memory) else { return };
         if self.wants_results {
-            it.look_at_results(teller);
+            it.record_results(teller);
         }
-        it.look(0..it.size, teller);
+        it.record_writes(0..it.size, teller);
         let mut state = lock(&it.state);
-        state.indices.unmap();
+        state.index_state.on_unmap();
         if !state.is_imported {
-            state.before = state.mapped.take();
+            state.mapped_before_unmap = state.mapped.take();
             // Before the driver gives the pages to somebody else.
-            state.watch = Watch::All;
+            state.detection = WriteDetection::CompareAll;
             drop(state);
             lock(&self.inner).mapped.retain(|other| other.id != it.id);
         }
     }
 
-    fn forget(&self, memory: DeviceMemory) {
+    fn remove(&self, memory: DeviceMemory) {
         let mut inner = lock(&self.inner);
         let Some(it) = inner.all.remove(&memory.0) else { return };
         inner.mapped.retain(|other| other.id != it.id);
         drop(inner);
         // Waits for whoever looks at it.
         let mut state = lock(&it.state);
-        state.end();
-        let is_counted = state.indices == Indices::Some;
+        state.stop_tracking();
+        let is_counted = state.index_state == IndexState::Tracked;
         drop(state);
         if is_counted {
             lock(&self.inner).index_bytes -= it.size;
         }
     }
 
-    fn forget_all(&self) {
-        let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
-        all.values().for_each(|it| lock(&it.state).end());
+    fn remove_all(&self) {
+        let WatchedMemories { all, .. } = std::mem::take(&mut *lock(&self.inner));
+        all.values().for_each(|it| lock(&it.state).stop_tracking());
     }
 }
 
@@ -495,15 +495,15 @@ fn types_with(properties: &PhysicalDeviceMemoryProperties, flag: MemoryPropertyF
     types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
 }
 
-impl State {
+impl MappingState {
     /// Nobody may look at it any more.
-    fn end(&mut self) {
+    fn stop_tracking(&mut self) {
         self.mapped = None;
-        self.watch = Watch::All;
+        self.detection = WriteDetection::CompareAll;
     }
 }
 
-impl Mapped {
+impl HostMapping {
     /// Where a byte of the memory is.
     fn address(&self, byte: u64) -> u64 {
         self.host + (byte - self.bytes.start)
@@ -515,8 +515,8 @@ impl Mapped {
     }
 }
 
-impl Inner {
-    fn add_mapped(&mut self, it: Arc<Memory>) {
+impl WatchedMemories {
+    fn add_mapped(&mut self, it: Arc<WatchedMemory>) {
         let at = self.mapped.binary_search_by_key(&it.id.raw(), |it| it.id.raw());
         if let Err(at) = at {
             self.mapped.insert(at, it);
@@ -524,95 +524,95 @@ impl Inner {
     }
 }
 
-impl Memory {
+impl WatchedMemory {
     /// Before a submission: everything, unless the application says itself what it wrote.
-    fn look_at_all(&self, teller: &mut Teller<'_>) {
+    fn record_all_writes(&self, teller: &mut MappedWriteSink<'_>) {
         if self.is_coherent || !lock(&self.state).is_flushed {
-            self.look(0..self.size, teller);
+            self.record_writes(0..self.size, teller);
         }
     }
 
-    fn look_at_flushed(&self, range: &MappedMemoryRange, teller: &mut Teller<'_>) {
+    fn record_flushed_writes(&self, range: &MappedMemoryRange, teller: &mut MappedWriteSink<'_>) {
         lock(&self.state).is_flushed = true;
         // The rest of the mapping, which is cut off below.
         let end = if range.size == WHOLE_SIZE { self.size } else { range.offset.saturating_add(range.size) };
-        self.look(range.offset..end, teller);
+        self.record_writes(range.offset..end, teller);
     }
 
     /// Whether anybody wants to know what is written into it.
-    fn is_looked_at(&self, indices: Indices) -> bool {
+    fn is_tracked(&self, indices: IndexState) -> bool {
         match self.interest {
-            Interest::Everything(_) => HUB.is_capturing(),
-            Interest::Indices => indices == Indices::Some,
+            MemoryInterest::Everything(_) => PROCESS_STATE.is_capturing(),
+            MemoryInterest::Indices => indices == IndexState::Tracked,
         }
     }
 
     /// Everything, whoever wrote it: pages tell of the host only.
-    fn look_at_results(&self, teller: &mut Teller<'_>) {
+    fn record_results(&self, teller: &mut MappedWriteSink<'_>) {
         let mut state = lock(&self.state);
-        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
-        if HUB.is_capturing() {
-            self.compare(mapped, shadow, mapped.bytes.clone(), teller);
+        let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        if PROCESS_STATE.is_capturing() {
+            self.record_differences(mapped, shadow, mapped.bytes.clone(), teller);
         }
     }
 
     /// Compares bytes with what the trace has, and records those that differ.
-    fn look(&self, wanted: Range<u64>, teller: &mut Teller<'_>) {
+    fn record_writes(&self, wanted: Range<u64>, teller: &mut MappedWriteSink<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
-        if !self.is_looked_at(state.indices) {
+        if !self.is_tracked(state.index_state) {
             return;
         }
-        let State { mapped: Some(mapped), watch, shadow, .. } = &mut *state else { return };
+        let MappingState { mapped: Some(mapped), detection: watch, shadow, .. } = &mut *state else { return };
         let wanted = wanted.start.max(mapped.bytes.start)..wanted.end.min(mapped.bytes.end);
         if wanted.is_empty() {
             return;
         }
-        let mut parts = std::mem::take(&mut teller.space.parts);
-        watch.written(mapped, wanted, &mut parts);
+        let mut parts = std::mem::take(&mut teller.scratch.dirty);
+        watch.add_written(mapped, wanted, &mut parts);
         for part in parts.drain(..) {
-            self.compare(mapped, shadow, part, teller);
+            self.record_differences(mapped, shadow, part, teller);
         }
-        teller.space.parts = parts;
+        teller.scratch.dirty = parts;
     }
 
-    fn compare(&self, mapped: &Mapped, shadow: &mut Shadow, part: Range<u64>, teller: &mut Teller<'_>) {
+    fn record_differences(&self, mapped: &HostMapping, shadow: &mut Shadow, part: Range<u64>, teller: &mut MappedWriteSink<'_>) {
         let mut at = part.start;
         while at < part.end {
-            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(part.end);
-            let live = &mut teller.space.live;
+            let next = (at / WINDOW_BYTES as u64 + 1).saturating_mul(WINDOW_BYTES as u64).min(part.end);
+            let live = &mut teller.scratch.current;
             live.resize((next - at) as usize, 0);
             let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
             // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
             // and what is copied then is one or the other.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
-            teller.space.changed.clear();
-            shadow.take(at, live, &mut teller.space.changed);
-            if !teller.space.changed.is_empty() {
-                teller.tell(self.id, at);
+            teller.scratch.changed.clear();
+            shadow.update(at, live, &mut teller.scratch.changed);
+            if !teller.scratch.changed.is_empty() {
+                teller.record_changes(self.id, at);
             }
             at = next;
         }
     }
 }
 
-impl Teller<'_> {
+impl MappedWriteSink<'_> {
     /// Makes a record of what has changed behind a byte of a memory.
-    fn tell(&mut self, memory: ObjectId, first: u64) {
-        let Space { live, changed, writing, .. } = &mut *self.space;
+    fn record_changes(&mut self, memory: ObjectId, first: u64) {
+        let WriteScratch { current: live, changed, writing, .. } = &mut *self.scratch;
         writing.begin(memory, first);
         for it in changed.iter() {
             writing.add_run(it.start as u32, &live[it.clone()]);
         }
         // After the look: what another thread learned and then wrote about comes before.
-        let is_read = self.listeners & Hub::READS != 0;
+        let is_read = self.listeners & ProcessState::READS != 0;
         if is_read {
-            self.thread.order_after_completed(&HUB.threads);
+            self.thread.order_after_completed(&PROCESS_STATE.threads);
         }
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.order_edges());
-        if self.listeners & Hub::INLINE != 0 {
-            inline::take(self.thread.number(), record);
+        if self.listeners & ProcessState::INLINE != 0 {
+            inline::validate_record(self.thread.number(), record);
         }
         if is_read {
             self.thread.append(record);
@@ -622,13 +622,13 @@ impl Teller<'_> {
     }
 }
 
-impl Teller<'_> {
+impl MappedWriteSink<'_> {
     /// Makes a record of what the call that is about to be made reads.
-    fn tell_host(&mut self, bytes: HostBytes<'_>) {
-        self.thread.order_after_completed(&HUB.threads);
+    fn record_host_bytes(&mut self, bytes: HostBytes<'_>) {
+        self.thread.order_after_completed(&PROCESS_STATE.threads);
         let call = self.thread.begin();
-        bytes.to_words(call, self.thread.order_edges(), &mut self.space.words);
-        self.thread.append(&self.space.words);
+        bytes.to_words(call, self.thread.order_edges(), &mut self.scratch.words);
+        self.thread.append(&self.scratch.words);
         self.thread.end_record();
         self.thread.complete(call);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Bytes that are looked at together; a record holds no more. Several records fit into a chunk of a stream.
-pub(super) const WINDOW: usize = 16 << 10;
+pub(super) const WINDOW_BYTES: usize = 16 << 10;
 
 /// Where one word is equal, a run of bytes ends: a run costs as much as a word.
 const WORD: usize = 8;
@@ -15,9 +15,9 @@ pub(super) struct Shadow(HashMap<u64, Box<[u8]>>);
 
 impl Shadow {
     /// Takes bytes of one window, from an offset on; gives the runs of those that are new, counted from there.
-    pub(super) fn take(&mut self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
-        let (window, inside) = (offset / WINDOW as u64, (offset % WINDOW as u64) as usize);
-        debug_assert!(inside + live.len() <= WINDOW);
+    pub(super) fn update(&mut self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
+        let (window, inside) = (offset / WINDOW_BYTES as u64, (offset % WINDOW_BYTES as u64) as usize);
+        debug_assert!(inside + live.len() <= WINDOW_BYTES);
         match self.0.get_mut(&window) {
             Some(old) => {
                 let old = &mut old[inside..inside + live.len()];
@@ -25,9 +25,9 @@ impl Shadow {
                 changed.iter().for_each(|it| old[it.clone()].copy_from_slice(&live[it.clone()]));
             }
             None => {
-                differences(&[0; WINDOW][..live.len()], live, changed);
+                differences(&[0; WINDOW_BYTES][..live.len()], live, changed);
                 if !changed.is_empty() {
-                    let mut new = vec![0; WINDOW].into_boxed_slice();
+                    let mut new = vec![0; WINDOW_BYTES].into_boxed_slice();
                     new[inside..inside + live.len()].copy_from_slice(live);
                     self.0.insert(window, new);
                 }
@@ -75,7 +75,7 @@ mod tests {
         const NONE: [Range<usize>; 0] = [];
         let mut take = |offset: u64, live: &[u8]| {
             let mut changed = Vec::new();
-            shadow.take(offset, live, &mut changed);
+            shadow.update(offset, live, &mut changed);
             changed
         };
         assert_eq!(take(0, &[0; 100]), NONE, "zeros are not told");
@@ -89,13 +89,13 @@ mod tests {
         (live[40], live[46], live[70]) = (5, 6, 7);
         assert_eq!(take(0, &live), [40..47, 70..71]);
         // From the middle of another window on.
-        assert_eq!(take(WINDOW as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
-        assert_eq!(take(WINDOW as u64 + 9, &live[41..47]), NONE);
+        assert_eq!(take(WINDOW_BYTES as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
+        assert_eq!(take(WINDOW_BYTES as u64 + 9, &live[41..47]), NONE);
     }
 
     #[test]
     fn random_writes_are_told_so_that_a_copy_stays_equal() {
-        let (mut shadow, mut live, mut copy) = (Shadow::default(), vec![0u8; WINDOW], vec![0u8; WINDOW]);
+        let (mut shadow, mut live, mut copy) = (Shadow::default(), vec![0u8; WINDOW_BYTES], vec![0u8; WINDOW_BYTES]);
         let mut seed = 1u64;
         let mut next = |max: usize| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -103,12 +103,12 @@ mod tests {
         };
         for _ in 0..500 {
             for _ in 0..next(6) {
-                let (start, size) = (next(WINDOW - 64), next(64));
+                let (start, size) = (next(WINDOW_BYTES - 64), next(64));
                 let value = next(3) as u8;
                 live[start..start + size].fill(value);
             }
             let mut changed = Vec::new();
-            shadow.take(0, &live, &mut changed);
+            shadow.update(0, &live, &mut changed);
             for it in changed {
                 assert!(copy[it.start] != live[it.start] && copy[it.end - 1] != live[it.end - 1]);
                 copy[it.clone()].copy_from_slice(&live[it]);

@@ -4,33 +4,33 @@ use super::*;
 
 const INDICES: Buffer = Buffer(7);
 
-fn memories() -> Memories {
-    let inner = Inner { index_buffers: HashSet::from([INDICES.0]), ..Inner::default() };
-    Memories {
+fn memories() -> HostVisibleMemories {
+    let inner = WatchedMemories { index_buffers: HashSet::from([INDICES.0]), ..WatchedMemories::default() };
+    HostVisibleMemories {
         visible: 1,
         coherent: 1,
         import: None,
-        interest: Interest::Indices,
+        interest: MemoryInterest::Indices,
         wants_results: false,
-        images: Images::default(),
+        images: HostCopyImages::default(),
         inner: Mutex::new(inner),
     }
 }
 
-fn add(memories: &Memories, number: u64, size: u64) -> DeviceMemory {
+fn add(memories: &HostVisibleMemories, number: u64, size: u64) -> DeviceMemory {
     let id = ObjectId::new(HandleType::DeviceMemory, number).expect("a small number");
-    let (interest, state) = (Interest::Indices, Mutex::default());
-    let memory = Arc::new(Memory { id, size, is_coherent: true, interest, state });
+    let (interest, state) = (MemoryInterest::Indices, Mutex::default());
+    let memory = Arc::new(WatchedMemory { id, size, is_coherent: true, interest, state });
     lock(&memories.inner).all.insert(number, memory);
     DeviceMemory(number)
 }
 
-fn of(memories: &Memories, memory: DeviceMemory) -> Indices {
-    lock(&memories.get(memory).expect("a memory").state).indices
+fn index_state_of(memories: &HostVisibleMemories, memory: DeviceMemory) -> IndexState {
+    lock(&memories.get(memory).expect("a memory").state).index_state
 }
 
 /// How many are looked at before a submission.
-fn looked_at(memories: &Memories) -> usize {
+fn tracked_count(memories: &HostVisibleMemories) -> usize {
     lock(&memories.inner).mapped.len()
 }
 
@@ -38,27 +38,27 @@ fn looked_at(memories: &Memories) -> usize {
 fn memories_with_indices_are_looked_at_while_they_are_mapped() {
     let all = memories();
     let [first, second, third] = [1, 2, 3].map(|it| add(&all, it, 4096));
-    all.bound(INDICES, first);
-    assert_eq!((of(&all, first), looked_at(&all)), (Indices::Some, 0));
+    all.bind_index_buffer(INDICES, first);
+    assert_eq!((index_state_of(&all, first), tracked_count(&all)), (IndexState::Tracked, 0));
     all.map(first, 0x1000, 0, WHOLE_SIZE);
     all.map(second, 0x8000, 0, 64);
-    assert_eq!(looked_at(&all), 1);
-    all.bound(Buffer(8), second);
-    assert_eq!((of(&all, second), looked_at(&all)), (Indices::None, 1), "of other buffers nobody wants to know");
-    all.bound(INDICES, second);
-    assert_eq!((of(&all, second), looked_at(&all)), (Indices::Some, 2));
-    all.bound(INDICES, second);
-    assert_eq!(looked_at(&all), 2);
+    assert_eq!(tracked_count(&all), 1);
+    all.bind_index_buffer(Buffer(8), second);
+    assert_eq!((index_state_of(&all, second), tracked_count(&all)), (IndexState::None, 1), "of other buffers nobody wants to know");
+    all.bind_index_buffer(INDICES, second);
+    assert_eq!((index_state_of(&all, second), tracked_count(&all)), (IndexState::Tracked, 2));
+    all.bind_index_buffer(INDICES, second);
+    assert_eq!(tracked_count(&all), 2);
     // Written before anybody looked.
     all.map(third, 0x10000, 0, 64);
-    lock(&all.get(third).expect("a memory").state).indices.unmap();
-    all.bound(INDICES, third);
+    lock(&all.get(third).expect("a memory").state).index_state.on_unmap();
+    all.bind_index_buffer(INDICES, third);
     all.map(third, 0x10000, 0, 64);
-    assert_eq!((of(&all, third), looked_at(&all)), (Indices::Untold, 2));
+    assert_eq!((index_state_of(&all, third), tracked_count(&all)), (IndexState::Untracked, 2));
     // What has indices stays known.
-    let mut indices = Indices::Some;
-    indices.unmap();
-    assert_eq!(indices, Indices::Some);
+    let mut indices = IndexState::Tracked;
+    indices.on_unmap();
+    assert_eq!(indices, IndexState::Tracked);
 }
 
 #[test]
@@ -66,15 +66,15 @@ fn no_more_is_looked_at_than_there_is_time_for() {
     let all = memories();
     let large = add(&all, 1, INDEX_MEMORY_MAX + 1);
     let some: Vec<DeviceMemory> = (2..6).map(|it| add(&all, it, INDEX_MEMORY_MAX)).collect();
-    all.bound(INDICES, large);
-    some[..3].iter().for_each(|it| all.bound(INDICES, *it));
+    all.bind_index_buffer(INDICES, large);
+    some[..3].iter().for_each(|it| all.bind_index_buffer(INDICES, *it));
     let [one, two, three, four] = some[..] else { panic!("four memories") };
     assert_eq!(
-        [large, one, two, three].map(|it| of(&all, it)),
-        [Indices::Untold, Indices::Some, Indices::Some, Indices::Untold]
+        [large, one, two, three].map(|it| index_state_of(&all, it)),
+        [IndexState::Untracked, IndexState::Tracked, IndexState::Tracked, IndexState::Untracked]
     );
-    all.forget(two);
-    all.bound(INDICES, four);
-    all.bound(INDICES, three);
-    assert_eq!([three, four].map(|it| of(&all, it)), [Indices::Untold, Indices::Some], "once untold, always so");
+    all.remove(two);
+    all.bind_index_buffer(INDICES, four);
+    all.bind_index_buffer(INDICES, three);
+    assert_eq!([three, four].map(|it| index_state_of(&all, it)), [IndexState::Untracked, IndexState::Tracked], "once untold, always so");
 }

@@ -4,27 +4,27 @@ use std::ops::Range;
 
 use lavascope_platform::pages::{PageTracker, WriteGuard, page_size};
 
-use super::Mapped;
+use super::HostMapping;
 
 /// How writes are found.
 #[derive(Default)]
-pub(super) enum Watch {
+pub(super) enum WriteDetection {
     /// Nobody knows: everything is looked at.
     #[default]
-    All,
+    CompareAll,
     /// The system tells pages.
-    Faults,
+    PageTracking,
     /// Pages fault when they are written.
-    Guard(WriteGuard),
+    PageGuard(WriteGuard),
 }
 
-impl Watch {
+impl WriteDetection {
     /// Adds what may have changed of the wanted bytes. Pages that were told are not told again, so all of each is in it,
     /// as far as it is mapped.
-    pub(super) fn written(&self, mapped: &Mapped, wanted: Range<u64>, parts: &mut Vec<Range<u64>>) {
+    pub(super) fn add_written(&self, mapped: &HostMapping, wanted: Range<u64>, parts: &mut Vec<Range<u64>>) {
         match self {
-            Watch::All => parts.push(wanted),
-            Watch::Faults => {
+            WriteDetection::CompareAll => parts.push(wanted),
+            WriteDetection::PageTracking => {
                 let page = page_size();
                 let start = mapped.address(wanted.start) / page * page;
                 let end = mapped.address(wanted.end).next_multiple_of(page);
@@ -35,7 +35,7 @@ impl Watch {
                 }
                 parts.iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
             }
-            Watch::Guard(guard) => {
+            WriteDetection::PageGuard(guard) => {
                 guard.written(mapped.address(wanted.start)..mapped.address(wanted.end), parts);
                 parts.iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
             }

@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_picture::Texels;
-use lavascope_settings::{Frames, Settings, Severity};
+use lavascope_picture::TexelFormat;
+use lavascope_settings::{FrameRange, Settings, MessageSeverity};
 
 use crate::DeviceTable;
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
-use crate::fence::{fence, is_off, while_on};
+use crate::fence::{catch_panic, is_disabled, run_if_enabled};
 use crate::instance::{self, InstanceData};
 use crate::interface::{FAILED, SetLoaderData, out, out_slice};
 use crate::messages::Messages;
-use shot::Staging;
-use writer::Writer;
+use shot::StagingBuffer;
+use writer::PictureWriter;
 pub(crate) use writer::end_process;
 
 /// Frames that were presented so far, in the whole process, as a replay counts them. Relaxed: it orders nothing.
@@ -38,21 +38,21 @@ const NOT_PRESENTED: [Result; 3] =
     [Result::ERROR_DEVICE_LOST, Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY];
 
 /// Which frames somebody wants to see, and where.
-pub(crate) struct Wanted {
-    frames: Vec<Frames>,
+pub(crate) struct ScreenshotFrames {
+    frames: Vec<FrameRange>,
     folder: PathBuf,
 }
 
-impl Wanted {
-    pub(crate) fn of(settings: &Settings) -> Option<Wanted> {
+impl ScreenshotFrames {
+    pub(crate) fn of(settings: &Settings) -> Option<ScreenshotFrames> {
         let folder = settings.screenshots.clone().unwrap_or_else(|| PathBuf::from("."));
         // The application may go elsewhere.
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let frames = settings.screenshot.clone();
-        (!frames.is_empty()).then_some(Wanted { frames, folder })
+        (!frames.is_empty()).then_some(ScreenshotFrames { frames, folder })
     }
 
-    fn has(&self, frame: u64) -> bool {
+    fn contains(&self, frame: u64) -> bool {
         self.frames.iter().any(|it| it.first <= frame && it.end.is_none_or(|end| frame < end))
     }
 }
@@ -98,9 +98,9 @@ functions! {
     wait_for_fences: FnWaitForFences,
 }
 
-stand_in! {
+hook_functions! {
     /// What was in the table; it may be another part of us.
-    Next for DeviceTable {
+    NextFunctions for DeviceTable {
         create_swapchain_khr: FnCreateSwapchainKHR,
         destroy_swapchain_khr: FnDestroySwapchainKHR,
         get_device_queue: FnGetDeviceQueue,
@@ -114,19 +114,19 @@ stand_in! {
 /// Pictures of one device. By the contract of `begin` the device is alive until `end` has returned, and the functions
 /// are its own.
 pub(crate) struct Pictures {
-    wanted: Arc<Wanted>,
+    wanted: Arc<ScreenshotFrames>,
     device: Device,
     functions: Functions,
-    next: Next,
+    next: NextFunctions,
     set_loader_data: SetLoaderData,
-    physical: Physical,
-    state: Mutex<State>,
-    writer: Arc<Writer>,
+    physical: PhysicalDeviceQueries,
+    state: Mutex<PictureState>,
+    writer: Arc<PictureWriter>,
     messages: Arc<Messages>,
 }
 
 /// What is asked of the physical device.
-struct Physical {
+struct PhysicalDeviceQueries {
     handle: PhysicalDevice,
     capabilities: FnGetPhysicalDeviceSurfaceCapabilitiesKHR,
     format: FnGetPhysicalDeviceImageFormatProperties,
@@ -136,23 +136,23 @@ struct Physical {
 }
 
 #[derive(Default)]
-struct State {
+struct PictureState {
     /// The family of each queue.
     queues: BTreeMap<u64, u32>,
-    swapchains: BTreeMap<u64, Arc<Swapchain>>,
+    swapchains: BTreeMap<u64, Arc<PresentedSwapchain>>,
     /// To be used again.
-    spares: Vec<Staging>,
+    free_stagings: Vec<StagingBuffer>,
     /// Not to be used again.
-    lost: Vec<Staging>,
+    lost_stagings: Vec<StagingBuffer>,
     /// Of swapchains that are gone. Nobody says when a present has waited for one, so they stay until the device goes.
-    retired: Vec<Semaphore>,
-    said: BTreeSet<String>,
+    retired_semaphores: Vec<Semaphore>,
+    warned: BTreeSet<String>,
 }
 
 /// A swapchain of the application.
-struct Swapchain {
+struct PresentedSwapchain {
     /// How its images become pictures, or why they do not.
-    texels: core::result::Result<Texels, &'static str>,
+    texel_format: core::result::Result<TexelFormat, &'static str>,
     extent: Extent2D,
     images: OnceLock<Vec<Image>>,
     /// What the present of an image waits for, by the image. An image that is presented again was acquired meanwhile,
@@ -160,11 +160,11 @@ struct Swapchain {
     semaphores: Mutex<BTreeMap<u32, Semaphore>>,
 }
 
-impl Physical {
+impl PhysicalDeviceQueries {
     /// # Safety
     ///
     /// The physical device must be one of the instance, and be alive for as long as the result is used.
-    unsafe fn of(instance: &InstanceData, handle: PhysicalDevice) -> Option<Physical> {
+    unsafe fn of(instance: &InstanceData, handle: PhysicalDevice) -> Option<PhysicalDeviceQueries> {
         let table = &instance.table;
         let (mut count, mut memory) = (0_u32, PhysicalDeviceMemoryProperties::zeroed());
         let families = table.get_physical_device_queue_family_properties?;
@@ -177,7 +177,7 @@ impl Physical {
         let mut all = vec![QueueFamilyProperties::zeroed(); count as usize];
         // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
         unsafe { families(handle, out(&mut count), out_slice(&mut all)) };
-        Some(Physical {
+        Some(PhysicalDeviceQueries {
             handle,
             capabilities: table.get_physical_device_surface_capabilities_khr?,
             format: table.get_physical_device_image_format_properties?,
@@ -192,8 +192,8 @@ impl Physical {
     ///
     /// The info must be that of a valid `vkCreateSwapchainKHR` on a device of this physical device, that has not
     /// returned.
-    unsafe fn texels(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<Texels, &'static str> {
-        let texels = Texels::of(info.image_format).ok_or("the format of its images cannot be shown")?;
+    unsafe fn texel_format_of(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<TexelFormat, &'static str> {
+        let texels = TexelFormat::of(info.image_format).ok_or("the format of its images cannot be shown")?;
         if info.flags.0 & SwapchainCreateFlagsKHR::PROTECTED_KHR.0 != 0 {
             return Err("its images are protected");
         }
@@ -245,9 +245,9 @@ impl Pictures {
             device,
             functions,
             // SAFETY: the contract of this function: a physical device of the instance, which outlives its devices.
-            physical: unsafe { Physical::of(instance, physical_device) }?,
+            physical: unsafe { PhysicalDeviceQueries::of(instance, physical_device) }?,
             set_loader_data: set_loader_data?,
-            next: Next::install(table),
+            next: NextFunctions::install(table),
             state: Mutex::default(),
             writer: Arc::default(),
             messages: Arc::clone(&instance.messages),
@@ -257,7 +257,7 @@ impl Pictures {
     /// The device is about to be destroyed, and idle: what is under way is written.
     pub(crate) fn end(&self) {
         self.writer.end();
-        let State { spares, lost, retired, swapchains, .. } = std::mem::take(&mut *self.state());
+        let PictureState { free_stagings: spares, lost_stagings: lost, retired_semaphores: retired, swapchains, .. } = std::mem::take(&mut *self.state());
         spares.into_iter().chain(lost).for_each(|it| self.destroy_staging(it));
         let open = swapchains.values().flat_map(|it| lock(&it.semaphores).values().copied().collect::<Vec<_>>());
         for it in retired.into_iter().chain(open) {
@@ -267,15 +267,15 @@ impl Pictures {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PictureState> {
         lock(&self.state)
     }
 
     /// Why there is no picture, once.
-    fn say(&self, text: &str) {
-        let is_new = self.state().said.insert(text.to_owned());
+    fn warn_once(&self, text: &str) {
+        let is_new = self.state().warned.insert(text.to_owned());
         if is_new {
-            instance::tell(&self.messages, Severity::Warning, "setting screenshot", text);
+            instance::report_setting_problem(&self.messages, MessageSeverity::Warning, "setting screenshot", text);
         }
     }
 }
@@ -301,7 +301,7 @@ unsafe extern "system" fn get_device_queue(device: Device, family: u32, index: u
     unsafe { next(device, family, index, p_queue) };
     // SAFETY: VUID-vkGetDeviceQueue-pQueue-parameter: a place, which the call has written.
     let queue = unsafe { *p_queue.as_ptr() };
-    fence("vkGetDeviceQueue", || _ = pictures.state().queues.insert(queue.0, family), || ());
+    catch_panic("vkGetDeviceQueue", || _ = pictures.state().queues.insert(queue.0, family), || ());
 }
 
 unsafe extern "system" fn get_device_queue2(device: Device, p_info: Ptr<DeviceQueueInfo2>, p_queue: Ptr<Queue>) {
@@ -314,7 +314,7 @@ unsafe extern "system" fn get_device_queue2(device: Device, p_info: Ptr<DeviceQu
     let queue = unsafe { *p_queue.as_ptr() };
     // SAFETY: VUID-vkGetDeviceQueue2-pQueueInfo-parameter: a valid info, which stays until the call returns.
     let family = unsafe { (*p_info.as_ptr()).queue_family_index };
-    fence("vkGetDeviceQueue2", || _ = pictures.state().queues.insert(queue.0, family), || ());
+    catch_panic("vkGetDeviceQueue2", || _ = pictures.state().queues.insert(queue.0, family), || ());
 }
 
 unsafe extern "system" fn create_swapchain_khr(
@@ -330,7 +330,7 @@ unsafe extern "system" fn create_swapchain_khr(
     let info = unsafe { *p_info.as_ptr() };
     // SAFETY: the info of a `vkCreateSwapchainKHR` on this device, that has not returned.
     let texels =
-        while_on("vkCreateSwapchainKHR", || unsafe { pictures.physical.texels(&info) }, || Err("of a bug of ours"));
+        run_if_enabled("vkCreateSwapchainKHR", || unsafe { pictures.physical.texel_format_of(&info) }, || Err("of a bug of ours"));
     let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
     let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };
     // SAFETY: what stood in the table for this command, with what the application passed to it, or with a usage more
@@ -340,8 +340,8 @@ unsafe extern "system" fn create_swapchain_khr(
         // SAFETY: VUID-vkCreateSwapchainKHR-pSwapchain-parameter: a place, which the call that succeeded has written.
         let swapchain = unsafe { *p_swapchain.as_ptr() };
         let (images, semaphores) = (OnceLock::new(), Mutex::default());
-        let made = Arc::new(Swapchain { texels, extent: info.image_extent, images, semaphores });
-        fence("vkCreateSwapchainKHR", || _ = pictures.state().swapchains.insert(swapchain.0, made), || ());
+        let made = Arc::new(PresentedSwapchain { texel_format: texels, extent: info.image_extent, images, semaphores });
+        catch_panic("vkCreateSwapchainKHR", || _ = pictures.state().swapchains.insert(swapchain.0, made), || ());
     }
     result
 }
@@ -352,11 +352,11 @@ unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: Swapc
     let forget = || {
         let mut state = pictures.state();
         if let Some(gone) = state.swapchains.remove(&swapchain.0) {
-            state.retired.extend(std::mem::take(&mut *lock(&gone.semaphores)).into_values());
+            state.retired_semaphores.extend(std::mem::take(&mut *lock(&gone.semaphores)).into_values());
         }
     };
     // Before the driver may give the same handle to another one.
-    fence("vkDestroySwapchainKHR", forget, || ());
+    catch_panic("vkDestroySwapchainKHR", forget, || ());
     if let Some(next) = pictures.next.destroy_swapchain_khr {
         // SAFETY: what stood in the table for this command, with what the application passed to it.
         unsafe { next(device, swapchain, p_allocator) };
@@ -370,9 +370,9 @@ unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInf
     let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
     // SAFETY: VUID-vkQueuePresentKHR-pPresentInfo-parameter: a valid info, which stays until the call returns.
     let info = unsafe { &*p_info.as_ptr() };
-    let shot = match pictures.wanted.has(frame) && !is_off() {
+    let shot = match pictures.wanted.contains(frame) && !is_disabled() {
         // SAFETY: the parameters of a `vkQueuePresentKHR` that is passed on below.
-        true => unsafe { pictures.shoot(queue, info, frame) },
+        true => unsafe { pictures.copy_frame(queue, info, frame) },
         false => None,
     };
     let Some(mut shot) = shot else {
@@ -393,9 +393,9 @@ unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInf
         FRAMES.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the parameters of this present, which did not take place, so that nothing has waited for the
         // semaphore that the shot signals.
-        unsafe { pictures.signal_again(queue, info, shot.semaphore) };
-        shot.parts.clear();
+        unsafe { pictures.restore_semaphores(queue, info, shot.semaphore) };
+        shot.windows.clear();
     }
-    fence("vkQueuePresentKHR", || pictures.write(shot), || ());
+    catch_panic("vkQueuePresentKHR", || pictures.queue_write(shot), || ());
     result
 }

@@ -6,40 +6,40 @@
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_picture::{Texels, region, transition};
+use lavascope_picture::{TexelFormat, copy_region, layout_barrier};
 
-use super::writer::{PATIENCE, Turn};
-use super::{Pictures, Swapchain, lock};
-use crate::fence::fence;
+use super::writer::{PICTURE_TIMEOUT, PendingSlot};
+use super::{Pictures, PresentedSwapchain, lock};
+use crate::fence::catch_panic;
 use crate::interface::{out, out_slice};
 
 /// What begins a picture in a buffer is aligned to: more than any format needs.
 const ALIGNMENT: u64 = 16;
-const PRESENTED: ImageLayout = ImageLayout::PRESENT_SRC_KHR;
-const COPIED: ImageLayout = ImageLayout::TRANSFER_SRC_OPTIMAL;
+const PRESENT_LAYOUT: ImageLayout = ImageLayout::PRESENT_SRC_KHR;
+const COPY_LAYOUT: ImageLayout = ImageLayout::TRANSFER_SRC_OPTIMAL;
 
 /// Why there is something, or else why there is nothing.
-type Outcome<T> = core::result::Result<T, String>;
+type CopyResult<T> = core::result::Result<T, String>;
 
 /// A frame that is being copied.
-pub(super) struct Shot {
+pub(super) struct PendingScreenshot {
     pub(super) frame: u64,
-    pub(super) parts: Vec<Part>,
-    pub(super) staging: Staging,
+    pub(super) windows: Vec<WindowCopy>,
+    pub(super) staging: StagingBuffer,
     /// Signaled by the copy.
     pub(super) semaphore: Semaphore,
     /// Others may have their turn when it is written.
-    pub(super) turn: Turn,
+    pub(super) slot: PendingSlot,
 }
 
 /// One of the windows of a frame.
-pub(super) struct Part {
+pub(super) struct WindowCopy {
     pub(super) window: usize,
-    pub(super) texels: Texels,
+    pub(super) texel_format: TexelFormat,
     pub(super) extent: Extent2D,
     /// Where it begins in the buffer.
     pub(super) offset: u64,
-    swapchain: Arc<Swapchain>,
+    swapchain: Arc<PresentedSwapchain>,
     index: u32,
     image: Image,
 }
@@ -48,7 +48,7 @@ pub(super) struct Part {
 /// pictures, and `destroy_staging` takes it back; who has it has its objects alone. Those that are not made yet are
 /// null.
 #[derive(Default)]
-pub(super) struct Staging {
+pub(super) struct StagingBuffer {
     family: u32,
     bytes: u64,
     buffer: Buffer,
@@ -61,7 +61,7 @@ pub(super) struct Staging {
     pub(super) fence: Fence,
 }
 
-impl Staging {
+impl StagingBuffer {
     /// What was copied.
     ///
     /// # Safety
@@ -82,20 +82,20 @@ impl Pictures {
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
-    pub(super) unsafe fn shoot(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Option<Shot> {
+    pub(super) unsafe fn copy_frame(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Option<PendingScreenshot> {
         let prepare = || {
             // SAFETY: the contract of this function, which is that of `prepare`.
             let shot = unsafe { self.prepare(queue, info, frame) };
             shot.unwrap_or_else(|text| {
-                self.say(&text);
+                self.warn_once(&text);
                 None
             })
         };
-        let shot = fence("vkQueuePresentKHR", prepare, || None)?;
+        let shot = catch_panic("vkQueuePresentKHR", prepare, || None)?;
         // SAFETY: VUID-VkPresentInfoKHR-pWaitSemaphores-parameter: as many as the count says, until the present
         // returns.
         let waits = unsafe { slice(info.p_wait_semaphores, info.wait_semaphore_count) };
-        let Staging { commands, fence: done, .. } = shot.staging;
+        let StagingBuffer { commands, fence: done, .. } = shot.staging;
         // Not behind a fence of ours: from here on the present must know whether the semaphores were waited for.
         // SAFETY: host access to the queue of a present is externally synchronized.
         // VUID-vkQueuePresentKHR-pWaitSemaphores-03268: each semaphore that is waited for is signaled, or about to be.
@@ -104,10 +104,10 @@ impl Pictures {
         let result = unsafe { self.submit(queue, waits, &[commands], &[shot.semaphore], done) };
         if result != Result::SUCCESS {
             let give_back = || {
-                self.say(&format!("a picture cannot be copied: vkQueueSubmit gives {result:?}"));
-                self.state().spares.push(shot.staging);
+                self.warn_once(&format!("a picture cannot be copied: vkQueueSubmit gives {result:?}"));
+                self.state().free_stagings.push(shot.staging);
             };
-            fence("vkQueuePresentKHR", give_back, || ());
+            catch_panic("vkQueuePresentKHR", give_back, || ());
             return None;
         }
         Some(shot)
@@ -119,7 +119,7 @@ impl Pictures {
     ///
     /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that did not take place and has not
     /// returned to the application. Its shot must signal the semaphore.
-    pub(super) unsafe fn signal_again(&self, queue: Queue, info: &PresentInfoKHR, semaphore: Semaphore) {
+    pub(super) unsafe fn restore_semaphores(&self, queue: Queue, info: &PresentInfoKHR, semaphore: Semaphore) {
         // SAFETY: VUID-VkPresentInfoKHR-pWaitSemaphores-parameter: as many as the count says, until the present
         // returns.
         let signals = unsafe { slice(info.p_wait_semaphores, info.wait_semaphore_count) };
@@ -161,16 +161,16 @@ impl Pictures {
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
-    unsafe fn prepare(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Outcome<Option<Shot>> {
-        let family = self.family(queue)?;
+    unsafe fn prepare(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> CopyResult<Option<PendingScreenshot>> {
+        let family = self.copy_queue_family(queue)?;
         // SAFETY: the contract of this function: the info of a valid present.
-        let parts = unsafe { self.parts(info) }?;
+        let parts = unsafe { self.window_copies(info) }?;
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
         let semaphore = self.semaphore(first)?;
-        let bytes = last.offset + last.texels.bytes(last.extent);
+        let bytes = last.offset + last.texel_format.bytes(last.extent);
         let turn =
-            self.writer.turn(PATIENCE).ok_or("the device does not finish what it copied, so pictures are left out")?;
-        let staging = self.staging(family, bytes)?;
+            self.writer.acquire_slot(PICTURE_TIMEOUT).ok_or("the device does not finish what it copied, so pictures are left out")?;
+        let staging = self.take_staging(family, bytes)?;
         // SAFETY: the staging is one of nobody else's, whose last copy is over. By the contract of this function the
         // images are about to be presented, so that they are in the layout for it and nobody else uses them.
         let recorded = unsafe { self.record(&staging, &parts) };
@@ -178,11 +178,11 @@ impl Pictures {
             self.destroy_staging(staging);
             return Err(text);
         }
-        Ok(Some(Shot { frame, parts, staging, semaphore, turn }))
+        Ok(Some(PendingScreenshot { frame, windows: parts, staging, semaphore, slot: turn }))
     }
 
     /// The family of a queue that can copy.
-    fn family(&self, queue: Queue) -> Outcome<u32> {
+    fn copy_queue_family(&self, queue: Queue) -> CopyResult<u32> {
         let family = self.state().queues.get(&queue.0).copied();
         let family =
             family.ok_or("a frame is presented on a queue that nobody asked for, so there is no picture of it")?;
@@ -199,7 +199,7 @@ impl Pictures {
     /// # Safety
     ///
     /// The info must be that of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
-    unsafe fn parts(&self, info: &PresentInfoKHR) -> Outcome<Vec<Part>> {
+    unsafe fn window_copies(&self, info: &PresentInfoKHR) -> CopyResult<Vec<WindowCopy>> {
         // SAFETY: VUID-VkPresentInfoKHR-pSwapchains-parameter: as many as the count says, until the present returns.
         let swapchains = unsafe { slice(info.p_swapchains, info.swapchain_count) };
         // SAFETY: VUID-VkPresentInfoKHR-pImageIndices-parameter: as many as the count says, until the present returns.
@@ -208,13 +208,13 @@ impl Pictures {
         for (window, (handle, index)) in swapchains.iter().zip(indices).enumerate() {
             let known = self.state().swapchains.get(&handle.0).cloned();
             let Some(swapchain) = known else {
-                self.say("there are no pictures of swapchains that are not made by vkCreateSwapchainKHR");
+                self.warn_once("there are no pictures of swapchains that are not made by vkCreateSwapchainKHR");
                 continue;
             };
-            let texels = match swapchain.texels {
+            let texels = match swapchain.texel_format {
                 Ok(it) => it,
                 Err(why) => {
-                    self.say(&format!("there are no pictures of a swapchain: {why}"));
+                    self.warn_once(&format!("there are no pictures of a swapchain: {why}"));
                     continue;
                 }
             };
@@ -222,7 +222,7 @@ impl Pictures {
             let image = unsafe { self.image(&swapchain, *handle, *index) }?;
             let (offset, extent, index) = (end.next_multiple_of(ALIGNMENT), swapchain.extent, *index);
             end = offset + texels.bytes(extent);
-            parts.push(Part { window, texels, extent, offset, swapchain, index, image });
+            parts.push(WindowCopy { window, texel_format: texels, extent, offset, swapchain, index, image });
         }
         Ok(parts)
     }
@@ -230,7 +230,7 @@ impl Pictures {
     /// # Safety
     ///
     /// The handle must be that of the swapchain, which must be alive until this returns.
-    unsafe fn image(&self, swapchain: &Swapchain, handle: SwapchainKHR, index: u32) -> Outcome<Image> {
+    unsafe fn image(&self, swapchain: &PresentedSwapchain, handle: SwapchainKHR, index: u32) -> CopyResult<Image> {
         let missing = || format!("a swapchain has no image {index}, so there is no picture of it");
         if swapchain.images.get().is_none() {
             let ask = self.next.get_swapchain_images_khr.ok_or_else(missing)?;
@@ -249,7 +249,7 @@ impl Pictures {
     }
 
     /// What the present of an image waits for.
-    fn semaphore(&self, part: &Part) -> Outcome<Semaphore> {
+    fn semaphore(&self, part: &WindowCopy) -> CopyResult<Semaphore> {
         if let Some(it) = lock(&part.swapchain.semaphores).get(&part.index) {
             return Ok(*it);
         }
@@ -262,18 +262,18 @@ impl Pictures {
         Ok(made)
     }
 
-    fn staging(&self, family: u32, bytes: u64) -> Outcome<Staging> {
+    fn take_staging(&self, family: u32, bytes: u64) -> CopyResult<StagingBuffer> {
         let mut state = self.state();
-        let at = state.spares.iter().position(|it| it.family == family && it.bytes >= bytes);
-        let spare = at.map(|it| state.spares.swap_remove(it));
+        let at = state.free_stagings.iter().position(|it| it.family == family && it.bytes >= bytes);
+        let spare = at.map(|it| state.free_stagings.swap_remove(it));
         // What does not fit any more was of a smaller window.
-        let others = if spare.is_none() { std::mem::take(&mut state.spares) } else { Vec::new() };
+        let others = if spare.is_none() { std::mem::take(&mut state.free_stagings) } else { Vec::new() };
         drop(state);
         others.into_iter().for_each(|it| self.destroy_staging(it));
         if let Some(it) = spare {
             return Ok(it);
         }
-        let mut made = Staging { family, bytes, ..Staging::default() };
+        let mut made = StagingBuffer { family, bytes, ..StagingBuffer::default() };
         let filled = self.make_buffer(&mut made).and_then(|()| self.make_commands(&mut made));
         if let Err(text) = filled {
             self.destroy_staging(made);
@@ -282,7 +282,7 @@ impl Pictures {
         Ok(made)
     }
 
-    fn make_buffer(&self, made: &mut Staging) -> Outcome<()> {
+    fn make_buffer(&self, made: &mut StagingBuffer) -> CopyResult<()> {
         let (device, functions) = (self.device, &self.functions);
         let info =
             BufferCreateInfo { size: made.bytes, usage: BufferUsageFlags::TRANSFER_DST, ..BufferCreateInfo::zeroed() };
@@ -309,7 +309,7 @@ impl Pictures {
         succeeded("memory", unsafe { (functions.map_memory)(device, made.memory, 0, WHOLE_SIZE, flags, place) })
     }
 
-    fn make_commands(&self, made: &mut Staging) -> Outcome<()> {
+    fn make_commands(&self, made: &mut StagingBuffer) -> CopyResult<()> {
         let (device, functions) = (self.device, &self.functions);
         let info = CommandPoolCreateInfo { queue_family_index: made.family, ..CommandPoolCreateInfo::zeroed() };
         let fence = FenceCreateInfo::zeroed();
@@ -351,7 +351,7 @@ impl Pictures {
     /// The last copy of the staging must be over. The images must be those of a present that was not passed on yet, so
     /// that they are in the layout for that, and large enough for the extent of their parts, as the staging must be for
     /// all.
-    unsafe fn record(&self, staging: &Staging, parts: &[Part]) -> Outcome<()> {
+    unsafe fn record(&self, staging: &StagingBuffer, parts: &[WindowCopy]) -> CopyResult<()> {
         let (functions, commands) = (&self.functions, staging.commands);
         let begin = CommandBufferBeginInfo {
             flags: CommandBufferUsageFlags::ONE_TIME_SUBMIT,
@@ -364,16 +364,16 @@ impl Pictures {
         // SAFETY: the one command buffer of that pool, which was just reset.
         succeeded("a command buffer", unsafe { (functions.begin_command_buffer)(commands, Ptr::to(&begin)) })?;
         // SAFETY: it is being recorded, and by the contract of this function the images are in the first layout.
-        unsafe { self.change_layouts(commands, parts, (PRESENTED, COPIED)) };
+        unsafe { self.change_layouts(commands, parts, (PRESENT_LAYOUT, COPY_LAYOUT)) };
         for part in parts {
-            let region = BufferImageCopy { buffer_offset: part.offset, ..region(part.extent) };
+            let region = BufferImageCopy { buffer_offset: part.offset, ..copy_region(part.extent) };
             let copy = functions.cmd_copy_image_to_buffer;
             // SAFETY: it is being recorded; the image is in this layout by now and has the usage, and by the contract
             // of this function image and buffer are large enough.
-            unsafe { copy(commands, part.image, COPIED, staging.buffer, 1, Ptr::to(&region)) };
+            unsafe { copy(commands, part.image, COPY_LAYOUT, staging.buffer, 1, Ptr::to(&region)) };
         }
         // SAFETY: it is being recorded, and the images are in the first layout by now.
-        unsafe { self.change_layouts(commands, parts, (COPIED, PRESENTED)) };
+        unsafe { self.change_layouts(commands, parts, (COPY_LAYOUT, PRESENT_LAYOUT)) };
         // SAFETY: it is being recorded.
         succeeded("a command buffer", unsafe { (functions.end_command_buffer)(commands) })
     }
@@ -382,8 +382,8 @@ impl Pictures {
     ///
     /// The command buffer must be one of ours that is being recorded, and the images must be in the first layout by
     /// then.
-    unsafe fn change_layouts(&self, commands: CommandBuffer, parts: &[Part], layouts: (ImageLayout, ImageLayout)) {
-        let images: Vec<ImageMemoryBarrier> = parts.iter().map(|it| transition(it.image, layouts)).collect();
+    unsafe fn change_layouts(&self, commands: CommandBuffer, parts: &[WindowCopy], layouts: (ImageLayout, ImageLayout)) {
+        let images: Vec<ImageMemoryBarrier> = parts.iter().map(|it| layout_barrier(it.image, layouts)).collect();
         // What was copied is for the host.
         let copied = MemoryBarrier {
             src_access_mask: AccessFlags::TRANSFER_WRITE,
@@ -400,7 +400,7 @@ impl Pictures {
 
     /// The staging must be one of this device whose copy is over: who has it knows, or the device is about to be
     /// destroyed.
-    pub(super) fn destroy_staging(&self, it: Staging) {
+    pub(super) fn destroy_staging(&self, it: StagingBuffer) {
         let (device, functions) = (self.device, &self.functions);
         // SAFETY: objects that `staging` made on this device, or null, and by the invariant of the type nobody else has
         // them. Stagings are destroyed before they are submitted, or when their copy is over. The pool takes its
@@ -414,7 +414,7 @@ impl Pictures {
     }
 }
 
-fn succeeded(what: &str, result: Result) -> Outcome<()> {
+fn succeeded(what: &str, result: Result) -> CopyResult<()> {
     match result {
         Result::SUCCESS => Ok(()),
         result => Err(format!("there is no picture, since {what} for it cannot be made: the driver gives {result:?}")),

@@ -7,14 +7,14 @@ use ash::vk;
 use lavascope_trace::Trace;
 use serde_json::Value;
 
-use crate::child::{Outcome, child};
+use crate::child::{ChildOutcome, child};
 use crate::world::{Setup, World, entry};
 
 const CAPTURE: [(&str, &str); 2] =
     [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
 
 /// The facts of one kind.
-fn facts(outcome: &Outcome, kind: &str) -> Vec<Value> {
+fn metadata(outcome: &ChildOutcome, kind: &str) -> Vec<Value> {
     let bytes = outcome.bytes("trace.lava");
     let trace = Trace::open(&bytes).expect("a whole trace");
     assert!(trace.is_complete() && trace.damages().is_empty());
@@ -83,7 +83,7 @@ fn two_threads_inside_calls_on_one_queue_are_told_once() {
     }) else {
         return;
     };
-    let told = facts(&outcome, "broken_synchronization");
+    let told = metadata(&outcome, "broken_synchronization");
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((&told[0]["object"], &told[0]["command"]), (&"VkQueue#0".into(), &"vkQueueSubmit".into()));
     assert_eq!((&told[0]["thread"], &told[0]["other_thread"]), (&1.into(), &2.into()));
@@ -117,7 +117,7 @@ fn who_hands_objects_over_is_not_accused() {
     }) else {
         return;
     };
-    assert_eq!(facts(&outcome, "broken_synchronization"), Vec::<Value>::new());
+    assert_eq!(metadata(&outcome, "broken_synchronization"), Vec::<Value>::new());
     assert_eq!(outcome.of_kind("problem"), Vec::<Value>::new());
 }
 
@@ -137,7 +137,7 @@ fn commands_that_nobody_knows_are_in_the_file_and_told_once() {
     }) else {
         return;
     };
-    assert_eq!(facts(&outcome, "unknown_command"), ["vkCmdDrawFromTheFutureEXT"]);
+    assert_eq!(metadata(&outcome, "unknown_command"), ["vkCmdDrawFromTheFutureEXT"]);
     assert_eq!(outcome.of_kind("unknown").len(), 1);
 }
 
@@ -150,7 +150,7 @@ fn what_the_device_is_stands_in_the_file() {
     }) else {
         return;
     };
-    let devices = facts(&outcome, "device");
+    let devices = metadata(&outcome, "device");
     assert_eq!(devices.len(), 1);
     let device = &devices[0];
     assert_eq!(device["object"], "VkDevice#0");

@@ -16,7 +16,7 @@ const CHILD: &str = "LAYER_TEST_CHILD";
 pub(crate) const LAYER_NAMES: [&str; 2] = ["VK_LAYER_LAVASCOPE_inspect", "VK_LAYER_KHRONOS_validation"];
 
 /// What became of a child.
-pub(crate) struct Outcome {
+pub(crate) struct ChildOutcome {
     pub(crate) stderr: String,
     folder: PathBuf,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Outcome {
 /// Runs `body` in a process of its own, and gives its outcome here; none in that process.
 ///
 /// `name` is the test's own, with its module. In the environment `{folder}` is a folder of the test's.
-pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Outcome> {
+pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<ChildOutcome> {
     let (outcome, output) = run(name, environment, body)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}\n{stdout}\n{}", output.status, outcome.stderr);
@@ -33,7 +33,7 @@ pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce(
 }
 
 /// The same of a process that ends itself in the middle of its test, as one that succeeds does.
-pub(crate) fn exiting_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Outcome> {
+pub(crate) fn exiting_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<ChildOutcome> {
     let (outcome, output) = run(name, environment, body)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}\n{stdout}\n{}", output.status, outcome.stderr);
@@ -47,14 +47,14 @@ pub(crate) fn dying_child(
     environment: &[(&str, &str)],
     signal: i32,
     body: impl FnOnce(),
-) -> Option<Outcome> {
+) -> Option<ChildOutcome> {
     let (outcome, output) = run(name, environment, body)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.signal(), Some(signal), "{}\n{stdout}\n{}", output.status, outcome.stderr);
     Some(outcome)
 }
 
-fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<(Outcome, Output)> {
+fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<(ChildOutcome, Output)> {
     if std::env::var(CHILD).is_ok_and(|it| it == name) {
         body();
         return None;
@@ -79,7 +79,7 @@ fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<
     command.envs(environment.iter().map(|(key, value)| (key, value.replace("{folder}", &shown))));
     let output = command.output().expect("the program that runs can be run again");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    Some((Outcome { stderr, folder }, output))
+    Some((ChildOutcome { stderr, folder }, output))
 }
 
 fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {
@@ -106,7 +106,7 @@ fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {
     driver
 }
 
-impl Outcome {
+impl ChildOutcome {
     pub(crate) fn file(&self, name: &str) -> String {
         let path = self.folder.join(name);
         fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
@@ -138,13 +138,13 @@ impl Outcome {
     }
 
     /// What was counted in the end. A bug of ours fails the test.
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> ReportedStats {
         assert_eq!(self.of_kind("bug"), Vec::<Value>::new());
         assert!(!self.stderr.contains("bug of ours"), "{}", self.stderr);
         let last = self.of_kind("stats").pop().expect("calls were counted");
         let number = |it: &Value| it.as_u64().expect("a count is a number");
         let by_command = last["by_command"].as_object().expect("an object");
-        Stats {
+        ReportedStats {
             threads: number(&last["threads"]),
             by_command: by_command.iter().map(|(name, count)| (name.clone(), number(count))).collect(),
         }
@@ -152,12 +152,12 @@ impl Outcome {
 }
 
 /// What the layer counted.
-pub(crate) struct Stats {
+pub(crate) struct ReportedStats {
     pub(crate) threads: u64,
     pub(crate) by_command: BTreeMap<String, u64>,
 }
 
-impl Stats {
+impl ReportedStats {
     pub(crate) fn of(&self, command: &str) -> u64 {
         self.by_command.get(command).copied().unwrap_or(0)
     }

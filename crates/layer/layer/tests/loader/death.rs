@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::child::{Outcome, child, dying_child};
+use crate::child::{ChildOutcome, child, dying_child};
 use crate::hazards::{ASYNC, App, CODE, INLINE};
 use crate::world::entry;
 
@@ -19,13 +19,13 @@ unsafe extern "C" {
     fn signal(number: i32, handler: usize) -> usize;
 }
 
-fn send(signal: i32) {
+fn raise_signal(signal: i32) {
     // SAFETY: `raise` takes any signal; that the process ends of it is tested.
     unsafe { raise(signal) };
 }
 
 /// Much to look at, and a hazard at its end.
-fn work(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
+fn record_hazards(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let entry = entry();
     let app = App::silent(&entry, settings);
     app.begin(0);
@@ -39,7 +39,7 @@ fn work(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     std::mem::forget((entry, app));
 }
 
-fn assert_found(outcome: &Outcome) {
+fn assert_found(outcome: &ChildOutcome) {
     let findings = outcome.of_kind("finding");
     let [it] = &findings[..] else { panic!("{findings:#?}") };
     assert_eq!(it["code"], CODE);
@@ -50,7 +50,7 @@ fn assert_found(outcome: &Outcome) {
 #[test]
 fn a_crash_waits_for_the_reader() {
     let outcome = dying_child("death::a_crash_waits_for_the_reader", &REPORT, SIGSEGV, || {
-        work(ASYNC);
+        record_hazards(ASYNC);
         // SAFETY: it is not sound, and that is tested: the volatile write to null makes the system end the process.
         unsafe { std::ptr::null_mut::<u32>().write_volatile(1) };
     });
@@ -60,7 +60,7 @@ fn a_crash_waits_for_the_reader() {
 #[test]
 fn an_abort_waits_for_the_reader() {
     let outcome = dying_child("death::an_abort_waits_for_the_reader", &REPORT, SIGABRT, || {
-        work(ASYNC);
+        record_hazards(ASYNC);
         std::process::abort();
     });
     outcome.iter().for_each(assert_found);
@@ -69,8 +69,8 @@ fn an_abort_waits_for_the_reader() {
 #[test]
 fn whoever_ends_the_process_waits_for_the_reader() {
     let outcome = dying_child("death::whoever_ends_the_process_waits_for_the_reader", &REPORT, SIGTERM, || {
-        work(ASYNC);
-        send(SIGTERM);
+        record_hazards(ASYNC);
+        raise_signal(SIGTERM);
     });
     outcome.iter().for_each(assert_found);
 }
@@ -78,7 +78,7 @@ fn whoever_ends_the_process_waits_for_the_reader() {
 #[test]
 fn an_exit_waits_for_the_reader() {
     let outcome = child("death::an_exit_waits_for_the_reader", &REPORT, || {
-        work(ASYNC);
+        record_hazards(ASYNC);
         println!("1 passed");
         std::process::exit(0);
     });
@@ -97,8 +97,8 @@ fn a_handler_of_the_applications_own_is_called() {
             // SAFETY: `leave` has the type of a handler and only ends the process, which is async-signal-safe.
             unsafe { signal(it, leave as extern "C" fn(i32) as usize) };
         }
-        work(ASYNC);
-        send(SIGABRT);
+        record_hazards(ASYNC);
+        raise_signal(SIGABRT);
         unreachable!("the handler ends the process");
     });
     outcome.iter().for_each(assert_found);
@@ -108,8 +108,8 @@ fn a_handler_of_the_applications_own_is_called() {
 #[test]
 fn inline_nothing_is_lost_however_the_process_ends() {
     let outcome = dying_child("death::inline_nothing_is_lost_however_the_process_ends", &REPORT, SIGKILL, || {
-        work(INLINE);
-        send(SIGKILL);
+        record_hazards(INLINE);
+        raise_signal(SIGKILL);
     });
     outcome.iter().for_each(assert_found);
 }
@@ -132,9 +132,9 @@ fn wait_for_the_report() {
 #[test]
 fn what_was_found_outlives_a_process_that_is_killed() {
     let outcome = dying_child("death::what_was_found_outlives_a_process_that_is_killed", &REPORT, SIGKILL, || {
-        work(ASYNC);
+        record_hazards(ASYNC);
         wait_for_the_report();
-        send(SIGKILL);
+        raise_signal(SIGKILL);
     });
     outcome.iter().for_each(assert_found);
 }
@@ -142,7 +142,7 @@ fn what_was_found_outlives_a_process_that_is_killed() {
 #[test]
 fn what_was_found_outlives_a_process_that_just_leaves() {
     let outcome = child("death::what_was_found_outlives_a_process_that_just_leaves", &REPORT, || {
-        work(ASYNC);
+        record_hazards(ASYNC);
         wait_for_the_report();
         println!("1 passed");
         // SAFETY: POSIX lets `_exit` be called at any time; it does not return.

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, CODE, DEBUG_UTILS, INLINE, answer, messenger_info, take_heard};
-use crate::world::{LAYER, SECOND_NAME, Setup, Value, entry};
+use crate::hazards::{ASYNC, App, CODE, DEBUG_UTILS, INLINE, set_callback_result, messenger_info, take_received};
+use crate::world::{LAYER, SECOND_NAME, Setup, LayerSettingValue, entry};
 
 const HAZARD: &[(u64, u32)] = &[(0, 1), (32, 2)];
 /// A program that asks for the Khronos layer, by its name.
 const KHRONOS: Setup<'static> = Setup { layers: &[SECOND_NAME], extensions: &[DEBUG_UTILS], ..Setup::BARE };
-const ON: Value = Value::Bool(vk::TRUE);
+const ON: LayerSettingValue = LayerSettingValue::Bool(vk::TRUE);
 
 #[test]
 fn a_message_is_an_error_of_validation_with_name_number_and_objects() {
@@ -22,7 +22,7 @@ fn a_message_is_an_error_of_validation_with_name_number_and_objects() {
         app.name(app.buffer, c"the tea");
         app.name(app.commands[0], c"the pot");
         app.record(0, HAZARD);
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!(it.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
         assert_eq!(it.ty, vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
@@ -47,17 +47,17 @@ fn each_occurrence_is_heard_once_and_not_by_the_chained_messenger() {
             app.record(0, HAZARD);
         }
         app.destroy();
-        assert_eq!(take_heard().len(), 3);
+        assert_eq!(take_received().len(), 3);
         let silent = App::silent_of(&entry, setup);
         silent.record(0, HAZARD);
         silent.destroy();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
     });
 }
 
 static REPORTED: AtomicU32 = AtomicU32::new(0);
 
-unsafe extern "system" fn give_up(
+unsafe extern "system" fn skip_call(
     flags: vk::DebugReportFlagsEXT,
     _: vk::DebugReportObjectTypeEXT,
     _: u64,
@@ -86,7 +86,7 @@ fn a_callback_of_debug_report_can_give_a_call_up() {
         let functions = ash::ext::debug_report::Instance::new(&entry, &app.world.instance);
         let info = vk::DebugReportCallbackCreateInfoEXT::default()
             .flags(vk::DebugReportFlagsEXT::ERROR)
-            .pfn_callback(Some(give_up));
+            .pfn_callback(Some(skip_call));
         let (create, destroy) =
             (functions.fp().create_debug_report_callback_ext, functions.fp().destroy_debug_report_callback_ext);
         let mut callback = vk::DebugReportCallbackEXT::null();
@@ -110,16 +110,16 @@ fn off_thread_nothing_is_given_up() {
     child("drop_in::off_thread_nothing_is_given_up", &[("LAVASCOPE_NULL_EXECUTE", "transfer")], || {
         let entry = entry();
         let app = App::new(&entry, ASYNC);
-        answer(true);
+        set_callback_result(true);
         app.record(0, HAZARD);
-        while take_heard().is_empty() {
+        while take_received().is_empty() {
             app.submit(1).ok();
             app.wait();
         }
         app.submit(0).expect("it is too late for that");
         app.wait();
         assert_eq!(app.word(32), 2);
-        answer(false);
+        set_callback_result(false);
         app.destroy();
     });
 }
@@ -173,19 +173,19 @@ fn present_too_early(entry: &ash::Entry, app: &App) {
         device.cmd_clear_color_image(commands, images[index as usize], vk::ImageLayout::GENERAL, &color, &[range]);
         app.end(0);
         app.submit(0).expect("the null driver submits");
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         let (swapchains, indices) = ([swapchain], [index]);
         let present = vk::PresentInfoKHR::default().swapchains(&swapchains).image_indices(&indices);
-        answer(true);
+        set_callback_result(true);
         assert_eq!(functions.queue_present(app.world.queue, &present), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
-        answer(false);
-        let heard = take_heard();
+        set_callback_result(false);
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!(it.name, "SYNC-HAZARD-PRESENT-AFTER-WRITE");
         assert!(it.text.starts_with("vkQueuePresentKHR(): PRESENT_AFTER_WRITE hazard detected."), "{}", it.text);
         app.wait();
         functions.queue_present(app.world.queue, &present).expect("after the wait nothing is wrong with it");
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         device.destroy_fence(fence, None);
         functions.destroy_swapchain(swapchain, None);
         surfaces.destroy_surface(surface, None);
@@ -199,11 +199,11 @@ fn the_feature_switches_it_on() {
         let features = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
         let app = App::of(&entry, Setup { features: &features, ..KHRONOS });
         app.record(0, HAZARD);
-        assert_eq!(take_heard().len(), 1);
+        assert_eq!(take_received().len(), 1);
         app.destroy();
         let app = App::of(&entry, KHRONOS);
         app.record(0, HAZARD);
-        assert_eq!(take_heard(), [], "nobody asked for it");
+        assert_eq!(take_received(), [], "nobody asked for it");
         app.destroy();
     });
 }
@@ -212,21 +212,21 @@ fn the_feature_switches_it_on() {
 fn filters_and_limits_addressed_to_the_khronos_layer_count() {
     child("drop_in::filters_and_limits_addressed_to_the_khronos_layer_count", &[], || {
         let entry = entry();
-        let heard = |more: &[(&'static std::ffi::CStr, Value)]| {
+        let heard = |more: &[(&'static std::ffi::CStr, LayerSettingValue)]| {
             let settings = [&[(c"validate_sync", ON)], more].concat();
             let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
             for _ in 0..20 {
                 app.record(0, HAZARD);
             }
             app.destroy();
-            take_heard().len()
+            take_received().len()
         };
         assert_eq!(heard(&[]), 10);
-        assert_eq!(heard(&[(c"duplicate_message_limit", Value::Number(3))]), 3);
-        assert_eq!(heard(&[(c"enable_message_limit", Value::Bool(vk::FALSE))]), 20);
-        assert_eq!(heard(&[(c"message_id_filter", Value::Text(c"SYNC-HAZARD-WRITE-AFTER-WRITE"))]), 0);
-        assert_eq!(heard(&[(c"message_id_filter", Value::Text(c"0x5c0ec5d6"))]), 0);
-        assert_eq!(heard(&[(c"message_id_filter", Value::Text(c"SYNC-HAZARD-READ-AFTER-WRITE"))]), 10);
+        assert_eq!(heard(&[(c"duplicate_message_limit", LayerSettingValue::Number(3))]), 3);
+        assert_eq!(heard(&[(c"enable_message_limit", LayerSettingValue::Bool(vk::FALSE))]), 20);
+        assert_eq!(heard(&[(c"message_id_filter", LayerSettingValue::Text(c"SYNC-HAZARD-WRITE-AFTER-WRITE"))]), 0);
+        assert_eq!(heard(&[(c"message_id_filter", LayerSettingValue::Text(c"0x5c0ec5d6"))]), 0);
+        assert_eq!(heard(&[(c"message_id_filter", LayerSettingValue::Text(c"SYNC-HAZARD-READ-AFTER-WRITE"))]), 10);
     });
 }
 
@@ -236,7 +236,7 @@ fn submissions_are_looked_at_unless_switched_off() {
     child("drop_in::submissions_are_looked_at_unless_switched_off", &[], || {
         let entry = entry();
         let heard = |is_on: vk::Bool32| {
-            let settings = [(c"validate_sync", ON), (c"syncval_submit_time_validation", Value::Bool(is_on))];
+            let settings = [(c"validate_sync", ON), (c"syncval_submit_time_validation", LayerSettingValue::Bool(is_on))];
             let app = App::of(&entry, Setup { khronos: &settings, ..KHRONOS });
             app.record(0, HAZARD);
             app.record(1, &[(128, 3)]);
@@ -244,7 +244,7 @@ fn submissions_are_looked_at_unless_switched_off() {
                 app.submit(1).expect("the null driver submits");
             }
             app.destroy();
-            take_heard().len()
+            take_received().len()
         };
         // Once while it is recorded, and twice when it is submitted again.
         assert_eq!((heard(vk::FALSE), heard(vk::TRUE)), (1, 3));
@@ -267,7 +267,7 @@ fn labels_are_a_path_and_accesses_have_their_stage() {
         app.fill(0, 0, 2);
         (0..3).for_each(|_| app.label(0, None));
         app.end(0);
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         let accesses = "VK_ACCESS_2_TRANSFER_WRITE_BIT accesses at VK_PIPELINE_STAGE_2_CLEAR_BIT";
         for part in [
@@ -295,7 +295,7 @@ fn facts_of_a_submission_say_which_it_was() {
         app.record(0, &[(0, 1)]);
         app.submit(0).expect("the null driver submits");
         app.submit(0).expect("the null driver submits");
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         for part in ["message_type = SubmitTimeError", "submit_index = 1", "command_buffer_index = 0"] {
             assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
@@ -312,9 +312,9 @@ fn under_both_names_a_hazard_is_told_once() {
         for layers in [[LAYER, SECOND_NAME], [SECOND_NAME, LAYER]] {
             let app = App::of(&entry, Setup { layers: &layers, settings: INLINE, ..KHRONOS });
             app.record(0, HAZARD);
-            assert_eq!(take_heard().len(), 1);
+            assert_eq!(take_received().len(), 1);
             app.destroy();
-            assert_eq!(take_heard(), []);
+            assert_eq!(take_received(), []);
         }
     });
 }

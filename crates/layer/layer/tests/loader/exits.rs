@@ -17,18 +17,18 @@ const DEVICES: usize = 8;
 const DELAY_MAX: Duration = Duration::from_micros(1500);
 
 /// A device with commands whose shaders check themselves, so that there is something to read at the end.
-struct Checked {
+struct CheckedDevice {
     world: World,
     compute: Compute,
     pool: vk::CommandPool,
 }
 
-impl Checked {
-    fn new(entry: &ash::Entry) -> Checked {
+impl CheckedDevice {
+    fn new(entry: &ash::Entry) -> CheckedDevice {
         let world = Setup { settings: GPU, ..Setup::OFF }.world(entry);
         let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
         (0..8).for_each(|_| _ = compute.recorded(&world, pool, 2));
-        Checked { world, compute, pool }
+        CheckedDevice { world, compute, pool }
     }
 
     fn destroy(self) {
@@ -52,11 +52,11 @@ fn an_exit_while_devices_are_destroyed_reads_nothing_that_is_gone() {
     for run in 0..wanted.unwrap_or(RUNS) {
         let outcome = exiting_child(name, &REPORT, || {
             let entry = entry();
-            let all: Vec<Checked> = (0..DEVICES).map(|_| Checked::new(&entry)).collect();
+            let all: Vec<CheckedDevice> = (0..DEVICES).map(|_| CheckedDevice::new(&entry)).collect();
             let (begun, is_begun) = std::sync::mpsc::channel();
             std::thread::spawn(move || {
                 begun.send(Instant::now()).expect("the other end waits");
-                all.into_iter().for_each(Checked::destroy);
+                all.into_iter().for_each(CheckedDevice::destroy);
                 // The process ends in the other thread.
                 std::thread::park();
             });

@@ -6,7 +6,7 @@ use ash::{khr, vk};
 use lavascope_abi::{self as abi, Structure};
 use serde_json::json;
 
-use crate::child::{Outcome, child};
+use crate::child::{ChildOutcome, child};
 use crate::world::{Setup, World, entry};
 
 pub(crate) const GPU: &[(&CStr, &CStr)] = &[(c"gpu", c"on")];
@@ -134,7 +134,7 @@ fn run(version: u32, sets: usize, rounds: u32) {
 pub(crate) struct Calls(Vec<String>);
 
 impl Calls {
-    pub(crate) fn of(outcome: &Outcome) -> Calls {
+    pub(crate) fn of(outcome: &ChildOutcome) -> Calls {
         Calls(outcome.file("calls.txt").lines().map(str::to_owned).collect())
     }
 
@@ -150,7 +150,7 @@ impl Calls {
     }
 }
 
-pub(crate) fn problems(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn problems(outcome: &ChildOutcome) -> Vec<String> {
     outcome.of_kind("problem").iter().map(|it| it["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 

@@ -16,12 +16,12 @@ const BOTH: &[(&CStr, &CStr)] = &[(c"sync", c"on"), (c"gpu", c"on")];
 
 const ROUNDS: usize = 1000;
 /// Bytes that may come and go: what is over is let go now and then, and not at once.
-const SLACK: usize = 64 << 10;
+const GROWTH_BYTES_MAX: usize = 64 << 10;
 /// More than are remembered of what is over: steps of the host, memories, and objects with addresses.
 const LIMIT: usize = 4200;
 
 /// A device, and what names its objects.
-struct Ground {
+struct GrowthTest {
     world: World,
     utils: ext::debug_utils::Device,
     pool: vk::CommandPool,
@@ -32,7 +32,7 @@ struct Ground {
 }
 
 /// Makes things and destroys them.
-type Round = fn(&Ground);
+type Round = fn(&GrowthTest);
 
 const KINDS: &[(&str, Round)] = &[
     ("buffers", buffers),
@@ -66,13 +66,13 @@ const EXTENSIONS: &[&CStr] = &[
     ext::shader_object::NAME,
 ];
 
-impl Ground {
-    fn new(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> Ground {
+impl GrowthTest {
+    fn new(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> GrowthTest {
         let extensions = &[ext::debug_utils::NAME, khr::surface::NAME, ext::headless_surface::NAME];
         let world = Setup { settings, extensions, device_extensions: EXTENSIONS, ..Setup::OFF }.world(entry);
         let utils = ext::debug_utils::Device::new(&world.instance, &world.device);
         let (memory, pool, compute) = (world.allocate(1 << 20), world.command_pool(), Compute::new(&world, 1));
-        Ground { world, utils, pool, compute, memory, named: std::cell::Cell::new(0) }
+        GrowthTest { world, utils, pool, compute, memory, named: std::cell::Cell::new(0) }
     }
 
     fn destroy(self) {
@@ -146,7 +146,7 @@ impl Ground {
 }
 
 /// With views; some have no memory.
-fn buffers(it: &Ground) {
+fn buffers(it: &GrowthTest) {
     let device = &it.world.device;
     let usage = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
     // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
@@ -162,7 +162,7 @@ fn buffers(it: &Ground) {
     }
 }
 
-fn images(it: &Ground) {
+fn images(it: &GrowthTest) {
     let device = &it.world.device;
     let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM);
     let info = info.extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1);
@@ -190,7 +190,7 @@ fn images(it: &Ground) {
     }
 }
 
-fn samplers(it: &Ground) {
+fn samplers(it: &GrowthTest) {
     let device = &it.world.device;
     let info = vk::SamplerYcbcrConversionCreateInfo::default().format(vk::Format::G8_B8_R8_3PLANE_420_UNORM);
     // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
@@ -204,14 +204,14 @@ fn samplers(it: &Ground) {
     }
 }
 
-fn modules(it: &Ground) {
+fn modules(it: &GrowthTest) {
     let module = it.module(SHADER);
     // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
     unsafe { it.world.device.destroy_shader_module(module, None) };
 }
 
 /// A pipeline of the usual layout, whose module ends first.
-fn compute_pipeline(it: &Ground) -> vk::Pipeline {
+fn compute_pipeline(it: &GrowthTest) -> vk::Pipeline {
     let (device, module) = (&it.world.device, it.module(SHADER));
     let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE);
     let stage = stage.module(module).name(c"main");
@@ -224,7 +224,7 @@ fn compute_pipeline(it: &Ground) -> vk::Pipeline {
     }
 }
 
-fn compute_pipelines(it: &Ground) {
+fn compute_pipelines(it: &GrowthTest) {
     let pipeline = compute_pipeline(it);
     // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
     unsafe { it.world.device.destroy_pipeline(pipeline, None) };
@@ -232,7 +232,7 @@ fn compute_pipelines(it: &Ground) {
 }
 
 /// With a render pass and a framebuffer of their own.
-fn graphics_pipelines(it: &Ground) {
+fn graphics_pipelines(it: &GrowthTest) {
     let device = &it.world.device;
     let subpasses = [vk::SubpassDescription::default().pipeline_bind_point(vk::PipelineBindPoint::GRAPHICS)];
     let info = vk::RenderPassCreateInfo::default().subpasses(&subpasses);
@@ -259,7 +259,7 @@ fn graphics_pipelines(it: &Ground) {
 
 /// Out of shaders, or of parts.
 fn graphics_pipeline(
-    it: &Ground,
+    it: &GrowthTest,
     pass: vk::RenderPass,
     flags: vk::PipelineCreateFlags,
     parts: &[vk::Pipeline],
@@ -291,7 +291,7 @@ fn graphics_pipeline(
     }
 }
 
-fn libraries(it: &Ground) {
+fn libraries(it: &GrowthTest) {
     let pass = vk::RenderPass::null();
     let part = graphics_pipeline(it, pass, vk::PipelineCreateFlags::LIBRARY_KHR, &[]);
     let linked = graphics_pipeline(it, pass, vk::PipelineCreateFlags::empty(), &[part]);
@@ -299,7 +299,7 @@ fn libraries(it: &Ground) {
     unsafe { [part, linked].into_iter().for_each(|pipeline| it.world.device.destroy_pipeline(pipeline, None)) };
 }
 
-fn rays(it: &Ground) {
+fn rays(it: &GrowthTest) {
     let device = &it.world.device;
     let functions = khr::ray_tracing_pipeline::Device::new(&it.world.instance, device);
     let module = it.module(RAYS);
@@ -322,7 +322,7 @@ fn rays(it: &Ground) {
 }
 
 /// One stays for a round: the forms of both together do not.
-fn shaders(it: &Ground) {
+fn shaders(it: &GrowthTest) {
     let device = &it.world.device;
     let functions = ext::shader_object::Device::new(&it.world.instance, device);
     let shader = |stage, bytes: &[u8]| {
@@ -350,7 +350,7 @@ fn shaders(it: &Ground) {
 }
 
 /// Sets that are freed, that end with a reset, and that end with their pool; with their layout, and a template.
-fn descriptor_sets(it: &Ground) {
+fn descriptor_sets(it: &GrowthTest) {
     let device = &it.world.device;
     let ty = vk::DescriptorType::STORAGE_BUFFER;
     let (sizes, sets) = ([vk::DescriptorPoolSize { ty, descriptor_count: 8 }], 4);
@@ -393,7 +393,7 @@ fn descriptor_sets(it: &Ground) {
 }
 
 /// Some are never begun, some never submitted; all but one end with their pool.
-fn command_buffers(it: &Ground) {
+fn command_buffers(it: &GrowthTest) {
     let pool = it.name(it.world.command_pool());
     let all = it.world.command_buffers(pool, 4);
     all.iter().for_each(|buffer| _ = it.name(*buffer));
@@ -407,7 +407,7 @@ fn command_buffers(it: &Ground) {
     }
 }
 
-fn secondaries(it: &Ground) {
+fn secondaries(it: &GrowthTest) {
     let (device, pool) = (&it.world.device, it.name(it.world.command_pool()));
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
     let info = info.level(vk::CommandBufferLevel::SECONDARY);
@@ -428,7 +428,7 @@ fn secondaries(it: &Ground) {
 }
 
 /// Of new pipelines, with sets of new buffers, under labels.
-fn dispatches(it: &Ground) {
+fn dispatches(it: &GrowthTest) {
     let (device, ty) = (&it.world.device, vk::DescriptorType::STORAGE_BUFFER);
     let (pipeline, label) = (compute_pipeline(it), vk::DebugUtilsLabelEXT::default().label_name(c"a label"));
     let buffers = [vk::BufferUsageFlags::STORAGE_BUFFER; 2].map(|usage| it.buffer(usage));
@@ -463,7 +463,7 @@ fn dispatches(it: &Ground) {
 }
 
 /// Fences, semaphores of both kinds, and events.
-fn signals(it: &Ground) {
+fn signals(it: &GrowthTest) {
     let (device, queue) = (&it.world.device, it.world.queue);
     let mut timeline = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let info = vk::SemaphoreCreateInfo::default();
@@ -490,7 +490,7 @@ fn signals(it: &Ground) {
 }
 
 /// A buffer whose address is known, in memory of its own, and an acceleration structure in it.
-fn addressed(it: &Ground) {
+fn addressed(it: &GrowthTest) {
     let device = &it.world.device;
     let functions = khr::acceleration_structure::Device::new(&it.world.instance, device);
     let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS | vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR;
@@ -511,7 +511,7 @@ fn addressed(it: &Ground) {
     }
 }
 
-fn micromaps(it: &Ground) {
+fn micromaps(it: &GrowthTest) {
     let device = &it.world.device;
     let functions = ext::opacity_micromap::Device::new(&it.world.instance, device);
     let buffer = it.buffer(vk::BufferUsageFlags::MICROMAP_STORAGE_EXT);
@@ -528,7 +528,7 @@ fn micromaps(it: &Ground) {
     }
 }
 
-fn swapchains(it: &Ground) {
+fn swapchains(it: &GrowthTest) {
     let functions = khr::swapchain::Device::new(&it.world.instance, &it.world.device);
     let info = vk::HeadlessSurfaceCreateInfoEXT::default();
     let entry = entry();
@@ -560,7 +560,7 @@ fn swapchains(it: &Ground) {
 }
 
 /// What the layer only counts.
-fn others(it: &Ground) {
+fn others(it: &GrowthTest) {
     let device = &it.world.device;
     let deferred = khr::deferred_host_operations::Device::new(&it.world.instance, device);
     let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::OCCLUSION).query_count(4);
@@ -585,7 +585,7 @@ fn others(it: &Ground) {
 /// Makes and destroys things of each kind many times.
 fn expect_no_growth(settings: &[(&CStr, &CStr)]) {
     let entry = entry();
-    let ground = Ground::new(&entry, settings);
+    let ground = GrowthTest::new(&entry, settings);
     // Of some that are gone it is remembered where they were.
     (0..LIMIT).for_each(|_| addressed(&ground));
     let mut grown = Vec::new();
@@ -596,7 +596,7 @@ fn expect_no_growth(settings: &[(&CStr, &CStr)]) {
         (0..ROUNDS).for_each(|_| round(&ground));
         let more = ground.settled_heap().saturating_sub(before);
         eprintln!("{kind}: {more} bytes more");
-        if more > SLACK {
+        if more > GROWTH_BYTES_MAX {
             grown.push(format!("{kind}: {more} bytes in {ROUNDS} rounds"));
         }
     }

@@ -16,7 +16,7 @@ pub(crate) const ASYNC: &[(&CStr, &CStr)] = &[(c"sync", c"on"), (c"sync_mode", c
 
 /// What a messenger was told.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedMessage {
     pub(crate) thread: ThreadId,
     pub(crate) severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     pub(crate) ty: vk::DebugUtilsMessageTypeFlagsEXT,
@@ -28,21 +28,21 @@ pub(crate) struct Heard {
     pub(crate) labels: [Vec<String>; 2],
 }
 
-static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
+static RECEIVED: Mutex<Vec<ReceivedMessage>> = Mutex::new(Vec::new());
 /// What messengers return.
-static ANSWER: AtomicU32 = AtomicU32::new(vk::FALSE);
+static CALLBACK_RESULT: AtomicU32 = AtomicU32::new(vk::FALSE);
 
 /// What was heard since the last time.
-pub(crate) fn take_heard() -> Vec<Heard> {
-    std::mem::take(&mut *HEARD.lock().expect("callbacks do not panic"))
+pub(crate) fn take_received() -> Vec<ReceivedMessage> {
+    std::mem::take(&mut *RECEIVED.lock().expect("callbacks do not panic"))
 }
 
 /// From now on messengers want calls to be given up, or not.
-pub(crate) fn answer(gives_up: bool) {
-    ANSWER.store(u32::from(gives_up), Ordering::Relaxed);
+pub(crate) fn set_callback_result(gives_up: bool) {
+    CALLBACK_RESULT.store(u32::from(gives_up), Ordering::Relaxed);
 }
 
-pub(crate) unsafe extern "system" fn listen(
+pub(crate) unsafe extern "system" fn debug_callback(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     ty: vk::DebugUtilsMessageTypeFlagsEXT,
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
@@ -78,7 +78,7 @@ pub(crate) unsafe extern "system" fn listen(
             all.iter().filter_map(|it| owned(it.label_name_as_c_str())).collect()
         },
     });
-    let heard = Heard {
+    let heard = ReceivedMessage {
         thread: std::thread::current().id(),
         severity,
         ty,
@@ -88,17 +88,17 @@ pub(crate) unsafe extern "system" fn listen(
         objects: objects.iter().map(object).collect(),
         labels,
     };
-    HEARD.lock().expect("callbacks do not panic").push(heard);
-    ANSWER.load(Ordering::Relaxed)
+    RECEIVED.lock().expect("callbacks do not panic").push(heard);
+    CALLBACK_RESULT.load(Ordering::Relaxed)
 }
 
-/// Errors of validation go to [`listen`].
+/// Errors of validation go to [`debug_callback`].
 pub(crate) fn messenger_info() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
     use vk::DebugUtilsMessageSeverityFlagsEXT as Severity;
     vk::DebugUtilsMessengerCreateInfoEXT::default()
         .message_severity(Severity::ERROR | Severity::WARNING)
         .message_type(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION)
-        .pfn_user_callback(Some(listen))
+        .pfn_user_callback(Some(debug_callback))
 }
 
 /// An application with a buffer of 256 bytes and two command buffers.

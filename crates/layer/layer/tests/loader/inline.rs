@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{App, CODE, INLINE, answer, take_heard};
+use crate::hazards::{App, CODE, INLINE, set_callback_result, take_received};
 use crate::world::{World, entry};
 
 /// The null driver executes fills.
@@ -18,9 +18,9 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
         let app = App::new(&entry, INLINE);
         app.begin(0);
         app.fill(0, 0, 1);
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         app.fill(0, 32, 2);
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!((it.thread, it.name.as_str()), (std::thread::current().id(), CODE));
         assert!(it.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{}", it.text);
@@ -31,7 +31,7 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
         app.end(0);
         app.submit(0).expect("the null driver submits");
         app.wait();
-        assert_eq!(take_heard(), [], "it was told");
+        assert_eq!(take_received(), [], "it was told");
         app.destroy();
     }) else {
         return;
@@ -54,22 +54,22 @@ fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
         app.begin(0);
         app.fill(0, 0, 3);
         app.execute(0, guarded);
-        assert_eq!(take_heard(), [], "its own barrier comes first");
+        assert_eq!(take_received(), [], "its own barrier comes first");
         app.execute(0, bare);
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!(it.name, CODE);
         assert!(it.text.contains("executed by command 3 of VkCommandBuffer#0"), "{}", it.text);
-        answer(true);
+        set_callback_result(true);
         app.execute(0, bare);
-        answer(false);
-        assert_eq!(take_heard().len(), 1);
+        set_callback_result(false);
+        assert_eq!(take_received().len(), 1);
         app.barrier(0);
         app.fill(0, 0, 4);
         app.end(0);
         app.submit(0).expect("the null driver submits");
         app.wait();
-        assert_eq!(take_heard(), [], "it was told");
+        assert_eq!(take_received(), [], "it was told");
         app.destroy();
     });
 }
@@ -87,17 +87,17 @@ fn a_hazard_between_subpasses_is_told_in_the_next_subpass() {
         // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe {
             device.cmd_begin_render_pass(app.commands[0], &info, contents);
-            assert_eq!(take_heard(), []);
+            assert_eq!(take_received(), []);
             device.cmd_next_subpass(app.commands[0], contents);
-            let heard = take_heard();
+            let heard = take_received();
             assert!(heard.iter().any(|it| it.text.starts_with("vkCmdNextSubpass():")), "{heard:#?}");
             device.cmd_end_render_pass(app.commands[0]);
         }
         app.end(0);
-        take_heard();
+        take_received();
         app.submit(0).expect("the null driver submits");
         app.wait();
-        assert_eq!(take_heard(), [], "it was told");
+        assert_eq!(take_received(), [], "it was told");
         app.destroy();
     });
 }
@@ -153,9 +153,9 @@ fn a_hazard_between_submissions_is_told_in_the_submit() {
         app.record(0, &[(0, 1)]);
         app.record(1, &[(0, 2)]);
         app.submit(0).expect("the null driver submits");
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         app.submit(1).expect("a callback that does not mind changes nothing");
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert!(it.text.contains("submit 2 on VkQueue#0"), "{}", it.text);
         app.destroy();
@@ -169,23 +169,23 @@ fn a_command_that_is_given_up_leaves_no_trace() {
         let app = App::new(&entry, INLINE);
         app.begin(0);
         app.fill(0, 0, 1);
-        answer(true);
+        set_callback_result(true);
         app.fill(0, 32, 2);
-        assert_eq!(take_heard().len(), 1);
+        assert_eq!(take_received().len(), 1);
         // It would conflict with what was given up, but not with what came before.
         app.fill(0, 64, 3);
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         // And the command that was given up conflicts again, with the same.
         app.fill(0, 32, 2);
-        let heard = take_heard();
+        let heard = take_received();
         assert_eq!(heard.len(), 2, "with both of the others: {heard:#?}");
         assert!(heard[0].text.contains("command 3 of VkCommandBuffer#0"), "{}", heard[0].text);
         app.end(0);
         app.submit(0).expect("nothing is wrong with it");
         app.wait();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         assert_eq!([0, 32, 60, 64, 96].map(|it| app.word(it)), [1, 1, 1, 3, 3], "the driver never saw it");
-        answer(false);
+        set_callback_result(false);
         app.destroy();
     });
 }
@@ -198,12 +198,12 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
         app.record(0, &[(0, 1)]);
         app.record(1, &[(32, 2)]);
         app.submit(0).expect("the null driver submits");
-        answer(true);
+        set_callback_result(true);
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let fence = unsafe { app.world.device.create_fence(&vk::FenceCreateInfo::default(), None) };
         let fence = fence.expect("the null driver makes fences");
         assert_eq!(app.submit_with(1, fence), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
-        assert_eq!(take_heard().len(), 1);
+        assert_eq!(take_received().len(), 1);
         // SAFETY: a live fence, whose submission the layer refused, so that no queue has it
         // (VUID-vkDestroyFence-fence-01120; lifetime).
         unsafe {
@@ -213,16 +213,16 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
         // Conflicts with what was given up only.
         app.record(0, &[(64, 3)]);
         app.submit(0).expect("nothing is wrong with it");
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         // Conflicts with both of the others.
         assert_eq!(app.submit(1), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
-        let heard = take_heard();
+        let heard = take_received();
         assert_eq!(heard.len(), 2, "{heard:#?}");
         app.wait();
         app.submit(1).expect("after the wait nothing is wrong with it");
         app.wait();
-        assert_eq!(take_heard(), []);
-        answer(false);
+        assert_eq!(take_received(), []);
+        set_callback_result(false);
         assert_eq!([0, 32, 64, 92, 96].map(|it| app.word(it)), [1, 2, 2, 2, 3]);
         app.destroy();
     });
@@ -236,15 +236,15 @@ fn work_that_waits_at_the_end_of_its_device_is_told_then() {
         app.record(0, &[(0, 1)]);
         app.submit_after(0, 3);
         app.submit(0).expect("the null driver submits");
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         app.destroy_device();
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!(it.name, "SYNC-NEVER-EXECUTED");
         assert!(it.text.contains("VkSemaphore#0 with the value 3"), "{}", it.text);
         assert!(it.text.contains("One submission behind it waits with it"), "{}", it.text);
         app.destroy_instance();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
     });
 }
 
@@ -258,13 +258,13 @@ fn a_hazard_of_work_that_waited_is_told_in_the_signal() {
         app.record(1, &[(0, 2)]);
         let semaphore = app.submit_after(0, 3);
         app.submit(1).expect("the null driver submits");
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         let info = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(3);
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { app.world.device.signal_semaphore(&info) }.expect("the null driver signals");
-        assert_eq!(take_heard().len(), 1);
+        assert_eq!(take_received().len(), 1);
         app.destroy_device();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         app.destroy_instance();
     });
 }

@@ -13,7 +13,7 @@ fn the_second_of_us_in_a_chain_passes_everything_on() {
         let entry = entry();
         for layers in [[LAYER, SECOND_NAME], [SECOND_NAME, LAYER]] {
             let world = Setup { layers: &layers, ..Setup::STATS }.world(&entry);
-            world.churn(10);
+            world.create_and_destroy_buffers(10);
             let pool = world.command_pool();
             let command_buffer = world.command_buffers(pool, 1)[0];
             world.record(command_buffer, 7);
@@ -49,7 +49,7 @@ fn nothing_is_left_when_instances_come_and_go() {
         for _ in 0..50 {
             let entry = entry();
             let world = Setup::STATS.world(&entry);
-            world.churn(4);
+            world.create_and_destroy_buffers(4);
             world.destroy();
             assert_eq!(threads(), before, "no thread of ours stays");
         }
@@ -69,7 +69,7 @@ fn the_count_outlives_instances_and_their_threads() {
             let thread = std::thread::spawn(|| {
                 let entry = entry();
                 let world = Setup::STATS.world(&entry);
-                world.churn(4);
+                world.create_and_destroy_buffers(4);
                 world.destroy();
             });
             thread.join().expect("nobody panics");
@@ -95,7 +95,7 @@ fn without_listeners_the_library_comes_and_goes() {
             let entry = entry();
             let world = Setup::OFF.world(&entry);
             assert!(is_loaded());
-            world.churn(4);
+            world.create_and_destroy_buffers(4);
             world.destroy();
             drop(entry);
             assert!(!is_loaded());
@@ -113,7 +113,7 @@ fn calls_after_the_last_instance_do_no_harm() {
         let (done, wait) = std::sync::mpsc::channel::<World>();
         let thread = std::thread::spawn(move || {
             for world in receive {
-                world.churn(5);
+                world.create_and_destroy_buffers(5);
                 done.send(world).expect("the test waits");
             }
         });
@@ -154,7 +154,7 @@ fn an_instance_that_fails_leaves_no_thread() {
 fn an_instance_that_nobody_destroys_is_counted_all_the_same() {
     let Some(outcome) = child("lifetimes::an_instance_that_nobody_destroys_is_counted_all_the_same", &REPORT, || {
         let world = Setup::STATS.world(Box::leak(Box::new(entry())));
-        world.churn(30);
+        world.create_and_destroy_buffers(30);
     }) else {
         return;
     };
@@ -192,11 +192,11 @@ fn a_fork_neither_waits_nor_speaks_for_its_parent() {
     let Some(outcome) = child("lifetimes::a_fork_neither_waits_nor_speaks_for_its_parent", &REPORT, || {
         let entry = entry();
         let world = Setup::STATS.world(&entry);
-        world.churn(10);
+        world.create_and_destroy_buffers(10);
         let start = Instant::now();
         assert_eq!(in_fork(|| ()), 0);
         assert!(start.elapsed() < Duration::from_secs(5), "the fork has no reader to wait ten seconds for");
-        world.churn(10);
+        world.create_and_destroy_buffers(10);
         world.destroy();
     }) else {
         return;
@@ -210,10 +210,10 @@ fn a_fork_may_have_an_instance_of_its_own() {
     let Some(outcome) = child("lifetimes::a_fork_may_have_an_instance_of_its_own", &REPORT, || {
         let entry = entry();
         let world = Setup::STATS.world(&entry);
-        world.churn(10);
+        world.create_and_destroy_buffers(10);
         let status = in_fork(|| {
             let own = Setup::STATS.world(&entry);
-            own.churn(5);
+            own.create_and_destroy_buffers(5);
             own.destroy();
         });
         assert_eq!(status, 0);

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, DEBUG_UTILS, INLINE, take_heard};
+use crate::hazards::{ASYNC, App, DEBUG_UTILS, INLINE, take_received};
 use crate::world::{Setup, entry};
 
 const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
@@ -11,7 +11,7 @@ const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
 const LOSE: (&str, &str) = ("LAVASCOPE_NULL_LOSE", "3");
 
 /// The first submission is waited for, the third never ends, and the wait for it finds out.
-fn lose(app: &App) {
+fn lose_device(app: &App) {
     app.name(app.commands[0], c"early");
     app.name(app.commands[1], c"late");
     app.record(0, &[(0, 1)]);
@@ -37,13 +37,13 @@ fn lose(app: &App) {
 const OVER: &str = "the last work of VkQueue#0 that is known to be over: submit 1 with VkCommandBuffer#0 \"early\"";
 const NOT_OVER: &str = "the first work of VkQueue#0 that may not be over: submit 2 with VkCommandBuffer#1 \"late\"";
 
-fn loses(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
+fn expect_device_lost(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
     let entry = entry();
     let extensions = &[c"VK_EXT_device_fault"];
     let setup = Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF };
     let app = App::of(&entry, Setup { device_extensions: extensions, wants_faults: true, ..setup });
-    lose(&app);
-    let heard = take_heard();
+    lose_device(&app);
+    let heard = take_received();
     let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
     assert_eq!(it.name, "LAVASCOPE-DeviceLost");
     assert!(it.text.starts_with("vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST"), "{}", it.text);
@@ -51,17 +51,17 @@ fn loses(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
         assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
     }
     app.destroy();
-    assert_eq!(take_heard(), [], "it is told once");
+    assert_eq!(take_received(), [], "it is told once");
 }
 
 #[test]
 fn how_far_a_lost_device_came_is_told_inline() {
-    child("lost::how_far_a_lost_device_came_is_told_inline", &[LOSE], || loses(INLINE));
+    child("lost::how_far_a_lost_device_came_is_told_inline", &[LOSE], || expect_device_lost(INLINE));
 }
 
 #[test]
 fn how_far_a_lost_device_came_is_told_off_thread() {
-    child("lost::how_far_a_lost_device_came_is_told_off_thread", &[LOSE], || loses(ASYNC));
+    child("lost::how_far_a_lost_device_came_is_told_off_thread", &[LOSE], || expect_device_lost(ASYNC));
 }
 
 /// Nothing is asked of a driver that the application did not switch on.
@@ -71,7 +71,7 @@ fn the_report_has_a_lost_device_without_the_extension() {
     let Some(outcome) = child(name, &[LOSE, REPORT], || {
         let entry = entry();
         let app = App::silent(&entry, ASYNC);
-        lose(&app);
+        lose_device(&app);
         println!("1 passed");
         std::process::exit(0);
     }) else {

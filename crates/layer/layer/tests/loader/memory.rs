@@ -14,7 +14,7 @@ use lavascope_abi::Command;
 use lavascope_record::{Call, HostBytes, RecordPhase, HostWrite, check};
 use lavascope_trace::{Merged, Trace};
 
-use crate::child::{Outcome, child};
+use crate::child::{ChildOutcome, child};
 use crate::world::{Setup, World, entry};
 
 /// Where a memory is in the program; another may be there later.
@@ -25,7 +25,7 @@ const SIZE_MAX: usize = 200_000;
 trait Actor {
     fn allocate(&mut self, slot: usize, size: usize);
     fn map(&mut self, slot: usize, range: Range<usize>, is_second: bool);
-    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: How);
+    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: WriteMethod);
     fn flush(&mut self, slot: usize, range: Range<usize>);
     fn unmap(&mut self, slot: usize);
     fn free(&mut self, slot: usize);
@@ -33,7 +33,7 @@ trait Actor {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum How {
+enum WriteMethod {
     Plain,
     /// By a call of the system.
     Read,
@@ -56,15 +56,15 @@ impl Random {
 }
 
 /// A memory of the program: its size, and what of it is mapped.
-struct Slot {
+struct MemorySlot {
     size: usize,
     mapped: Option<Range<usize>>,
 }
 
 /// A random program. Whatever happens, every write is to mapped memory.
-fn perform(seed: u64, steps: usize, ways: &[How], actor: &mut impl Actor) {
+fn run_steps(seed: u64, steps: usize, ways: &[WriteMethod], actor: &mut impl Actor) {
     let mut random = Random(seed);
-    let mut slots: [Option<Slot>; SLOTS] = [const { None }; SLOTS];
+    let mut slots: [Option<MemorySlot>; SLOTS] = [const { None }; SLOTS];
     for _ in 0..steps {
         let slot = random.below(SLOTS);
         let choice = random.below(20);
@@ -72,9 +72,9 @@ fn perform(seed: u64, steps: usize, ways: &[How], actor: &mut impl Actor) {
             it @ None => {
                 let size = 1 + random.below(SIZE_MAX);
                 actor.allocate(slot, size);
-                *it = Some(Slot { size, mapped: None });
+                *it = Some(MemorySlot { size, mapped: None });
             }
-            Some(Slot { size, mapped: mapped @ None }) => {
+            Some(MemorySlot { size, mapped: mapped @ None }) => {
                 let range = if random.below(2) == 0 { 0..*size } else { random.range(0..*size) };
                 actor.map(slot, range.clone(), random.below(2) == 0);
                 *mapped = Some(range);
@@ -83,15 +83,15 @@ fn perform(seed: u64, steps: usize, ways: &[How], actor: &mut impl Actor) {
                 actor.free(slot);
                 *it = None;
             }
-            Some(Slot { mapped, .. }) if choice == 1 => {
+            Some(MemorySlot { mapped, .. }) if choice == 1 => {
                 actor.unmap(slot);
                 *mapped = None;
             }
-            Some(Slot { mapped: Some(mapped), .. }) if choice < 4 => {
+            Some(MemorySlot { mapped: Some(mapped), .. }) if choice < 4 => {
                 let range = random.range(mapped.clone());
                 actor.flush(slot, range);
             }
-            Some(Slot { mapped: Some(mapped), .. }) if choice < 16 => {
+            Some(MemorySlot { mapped: Some(mapped), .. }) if choice < 16 => {
                 let range = random.range(mapped.clone());
                 let size = if random.below(3) == 0 { range.len() } else { range.len().min(1 + random.below(40)) };
                 // Few values, so that bytes are often what they were.
@@ -107,7 +107,7 @@ fn perform(seed: u64, steps: usize, ways: &[How], actor: &mut impl Actor) {
 }
 
 /// The program with Vulkan.
-struct Live<'a> {
+struct LiveActor<'a> {
     world: &'a World,
     /// Whether the system must know which pages are written.
     is_watched: bool,
@@ -119,15 +119,15 @@ struct Live<'a> {
     is_placed: bool,
 }
 
-impl<'a> Live<'a> {
-    fn new(world: &'a World, has_second: bool) -> Live<'a> {
+impl<'a> LiveActor<'a> {
+    fn new(world: &'a World, has_second: bool) -> LiveActor<'a> {
         let second = has_second.then(|| ash::khr::map_memory2::Device::new(&world.instance, &world.device));
         let slots = [(vk::DeviceMemory::null(), std::ptr::null_mut(), 0); SLOTS];
-        Live { world, is_watched: false, memory_type: visible_type(world), slots, second, is_placed: false }
+        LiveActor { world, is_watched: false, memory_type: visible_type(world), slots, second, is_placed: false }
     }
 }
 
-impl Live<'_> {
+impl LiveActor<'_> {
     /// Maps whole pages at addresses that were reserved for it.
     fn map_placed(&mut self, slot: usize, range: Range<usize>) {
         const PAGE: usize = 4096;
@@ -155,7 +155,7 @@ impl Live<'_> {
 }
 
 /// Whether the kernel has what is needed: 6.7 is the first.
-fn can_watch() -> bool {
+fn has_page_tracking() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))
@@ -193,14 +193,14 @@ fn type_with(world: &World, is_wanted: impl Fn(vk::MemoryPropertyFlags) -> bool)
     types.iter().position(|it| is_wanted(it.property_flags)).expect("every device has one") as u32
 }
 
-impl Actor for Live<'_> {
+impl Actor for LiveActor<'_> {
     fn allocate(&mut self, slot: usize, size: usize) {
         let info = vk::MemoryAllocateInfo::default().allocation_size(size as u64).memory_type_index(self.memory_type);
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         self.slots[slot].0 = unsafe { self.world.device.allocate_memory(&info, None) }.expect("there is room");
         // What is in new memory of lavapipe is what somebody left there.
         self.map(slot, 0..size, false);
-        self.write(slot, 0, &vec![0; size], How::Plain);
+        self.write(slot, 0, &vec![0; size], WriteMethod::Plain);
         self.unmap(slot);
     }
 
@@ -229,17 +229,17 @@ impl Actor for Live<'_> {
         }
     }
 
-    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: How) {
+    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: WriteMethod) {
         let (_, host, first) = self.slots[slot];
         // SAFETY: the program of the test writes only inside of what `map` mapped from `first` on, and nobody else has
         // a reference there: the layer reads copies that the system makes.
         let to = unsafe { std::slice::from_raw_parts_mut(host.add(at - first), bytes.len()) };
         match how {
-            How::Plain => to.copy_from_slice(bytes),
-            How::Thread => {
+            WriteMethod::Plain => to.copy_from_slice(bytes),
+            WriteMethod::Thread => {
                 std::thread::scope(|scope| _ = scope.spawn(|| to.copy_from_slice(bytes)));
             }
-            How::Read => {
+            WriteMethod::Read => {
                 let (mut from, mut into) = std::io::pipe().expect("there are pipes");
                 std::thread::scope(|scope| {
                     scope.spawn(move || into.write_all(bytes).expect("somebody reads"));
@@ -281,15 +281,15 @@ impl Actor for Live<'_> {
     }
 }
 
-type Contents = BTreeMap<u64, Vec<u8>>;
+type MemoryContents = BTreeMap<u64, Vec<u8>>;
 
 /// The program with vectors.
 #[derive(Default)]
 struct Model {
     slots: [u64; SLOTS],
     allocated: u64,
-    alive: Contents,
-    at_submissions: Vec<Contents>,
+    alive: MemoryContents,
+    at_submissions: Vec<MemoryContents>,
 }
 
 impl Actor for Model {
@@ -301,7 +301,7 @@ impl Actor for Model {
 
     fn map(&mut self, _: usize, _: Range<usize>, _: bool) {}
 
-    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], _: How) {
+    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], _: WriteMethod) {
         let memory = self.alive.get_mut(&self.slots[slot]).expect("it is alive");
         memory[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -320,10 +320,10 @@ impl Actor for Model {
 }
 
 /// What a trace says about the memories at each submission, and how many bytes it has about them.
-fn replay(file: &[u8]) -> (Vec<Contents>, usize) {
+fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
     let trace = Trace::open(file).expect("a trace");
     let mut merged = Merged::new(&trace, None);
-    let (mut alive, mut at_submissions, mut bytes) = (Contents::new(), Vec::new(), 0);
+    let (mut alive, mut at_submissions, mut bytes) = (MemoryContents::new(), Vec::new(), 0);
     let (mut sizes, mut count) = (BTreeMap::new(), 0);
     while let Some(it) = merged.take_next().expect("whole") {
         if let Some(written) = HostWrite::parse(it.record) {
@@ -352,7 +352,7 @@ fn replay(file: &[u8]) -> (Vec<Contents>, usize) {
     (at_submissions, bytes)
 }
 
-fn assert_alike(found: &[Contents], wanted: &[Contents]) {
+fn assert_alike(found: &[MemoryContents], wanted: &[MemoryContents]) {
     assert_eq!(found.len(), wanted.len(), "submissions");
     for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
         assert!(found.keys().eq(wanted.keys()), "submission {at}: other memories are alive");
@@ -366,7 +366,7 @@ fn assert_alike(found: &[Contents], wanted: &[Contents]) {
 const STEPS: usize = 1500;
 
 /// A random program on a driver, in one way.
-fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[How]) -> Option<Outcome> {
+fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[WriteMethod]) -> Option<ChildOutcome> {
     let mut environment = vec![
         ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
         ("LAVASCOPE_CAPTURE_MEMORY", method),
@@ -378,13 +378,13 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[How]) -> Opt
         let entry = entry();
         let extensions: &[_] = if driver.is_none() { &[c"VK_KHR_map_memory2"] } else { &[] };
         let world = Setup { device_extensions: extensions, ..Setup::OFF }.world(&entry);
-        let live = Live::new(&world, driver.is_none());
-        perform(seed, STEPS, ways, &mut Live { is_watched: method == "userfaultfd" && can_watch(), ..live });
+        let live = LiveActor::new(&world, driver.is_none());
+        run_steps(seed, STEPS, ways, &mut LiveActor { is_watched: method == "userfaultfd" && has_page_tracking(), ..live });
         world.destroy();
     })?;
     assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
     let mut model = Model::default();
-    perform(seed, STEPS, ways, &mut model);
+    run_steps(seed, STEPS, ways, &mut model);
     let (found, bytes) = replay(&outcome.bytes("trace.lava"));
     assert_alike(&found, &model.at_submissions);
     assert!(bytes > 1_000_000, "{bytes} bytes were written");
@@ -392,7 +392,7 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[How]) -> Opt
 }
 
 /// A random program that says where memory is mapped, on the null driver.
-fn captured_placed(name: &str, method: &str, ways: &[How]) {
+fn captured_placed(name: &str, method: &str, ways: &[WriteMethod]) {
     let environment = [
         ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
         ("LAVASCOPE_CAPTURE_MEMORY", method),
@@ -402,13 +402,13 @@ fn captured_placed(name: &str, method: &str, ways: &[How]) {
         let entry = entry();
         let extensions = &[c"VK_KHR_map_memory2", c"VK_EXT_map_memory_placed"];
         let world = Setup { device_extensions: extensions, ..Setup::OFF }.world(&entry);
-        perform(7, STEPS, ways, &mut Live { is_placed: true, ..Live::new(&world, true) });
+        run_steps(7, STEPS, ways, &mut LiveActor { is_placed: true, ..LiveActor::new(&world, true) });
         world.destroy();
     });
     let Some(outcome) = outcome else { return };
     assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
     let mut model = Model::default();
-    perform(7, STEPS, ways, &mut model);
+    run_steps(7, STEPS, ways, &mut model);
     let (found, _) = replay(&outcome.bytes("trace.lava"));
     assert_alike(&found, &model.at_submissions);
 }
@@ -429,7 +429,7 @@ fn any_way_finds_what_is_written_to_placed_memory() {
     captured_placed("memory::any_way_finds_what_is_written_to_placed_memory", "auto", &ALL_WAYS);
 }
 
-const ALL_WAYS: [How; 3] = [How::Plain, How::Read, How::Thread];
+const ALL_WAYS: [WriteMethod; 3] = [WriteMethod::Plain, WriteMethod::Read, WriteMethod::Thread];
 
 fn lavapipe() -> String {
     let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
@@ -462,7 +462,7 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
     let Some(outcome) = child(name, &environment, || {
         let entry = entry();
         let world = Setup::OFF.world(&entry);
-        let mut live = Live::new(&world, false);
+        let mut live = LiveActor::new(&world, false);
         live.allocate(0, THREADS * SLICE);
         live.map(0, 0..THREADS * SLICE, false);
         let host = live.slots[0].1.expose_provenance();
@@ -500,7 +500,7 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
 }
 
 /// What was written, and the calls that let the device read it, in their order.
-fn told(file: &[u8]) -> Vec<String> {
+fn host_write_records(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
     let (mut merged, mut told) = (Merged::new(&trace, None), Vec::new());
     while let Some(it) = merged.take_next().expect("whole") {
@@ -559,7 +559,7 @@ fn memory_that_is_not_coherent_is_told_when_it_is_flushed() {
     };
     let flush = "vkFlushMappedMemoryRanges";
     let wanted = ["0: [1]", "vkQueueSubmit", "5000: [2]", flush, "vkQueueSubmit", "100: [3]", flush];
-    assert_eq!(told(&outcome.bytes("trace.lava")), wanted);
+    assert_eq!(host_write_records(&outcome.bytes("trace.lava")), wanted);
 }
 
 /// Memory of the application's own is there without being mapped, and an event lets the device go on.
@@ -600,7 +600,7 @@ fn imported_memory_and_events_count() {
     }) else {
         return;
     };
-    let told = told(&outcome.bytes("trace.lava"));
+    let told = host_write_records(&outcome.bytes("trace.lava"));
     assert_eq!(told, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
 }
 
@@ -617,7 +617,7 @@ fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
 }
 
 /// Calls of the system cannot write to pages that fault.
-const OWN_WAYS: [How; 2] = [How::Plain, How::Thread];
+const OWN_WAYS: [WriteMethod; 2] = [WriteMethod::Plain, WriteMethod::Thread];
 
 #[test]
 fn faults_tell_what_a_random_program_writes() {
@@ -645,21 +645,21 @@ fn a_program_keeps_its_own_faults() {
         own_faults::install();
         let entry = entry();
         let world = Setup::OFF.world(&entry);
-        let mut live = Live::new(&world, false);
+        let mut live = LiveActor::new(&world, false);
         live.allocate(0, 100_000);
         live.map(0, 0..100_000, false);
         live.submit(false);
         let flags = flags_of(live.slots[0].1.addr() + 50_000);
         assert!(!flags.is_empty() && !flags.iter().any(|it| it == "wr"), "{flags:?}");
         own.fault();
-        live.write(0, 50_000, b"one", How::Plain);
+        live.write(0, 50_000, b"one", WriteMethod::Plain);
         live.submit(false);
         own_faults::install();
         live.submit(false);
-        live.write(0, 60_000, b"two", How::Plain);
+        live.write(0, 60_000, b"two", WriteMethod::Plain);
         own.fault();
         live.submit(false);
-        live.write(0, 70_000, b"three", How::Plain);
+        live.write(0, 70_000, b"three", WriteMethod::Plain);
         live.submit(false);
         assert_eq!(own_faults::count(), 2);
         world.destroy();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use ash::vk;
 use serde_json::Value;
 
-use crate::child::{Outcome, child};
+use crate::child::{ChildOutcome, child};
 use crate::world::{Setup, World, entry};
 
 /// A key that our layer does not know.
@@ -18,7 +18,7 @@ const NO_EXTENSIONS: &str = r#"{ "capabilities": { "none": {} } }"#;
 
 /// What a callback was told.
 #[derive(Clone, Debug, PartialEq)]
-struct Heard {
+struct ReceivedMessage {
     /// Which messenger.
     by: usize,
     severity: u32,
@@ -27,10 +27,10 @@ struct Heard {
     text: String,
 }
 
-static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
+static RECEIVED: Mutex<Vec<ReceivedMessage>> = Mutex::new(Vec::new());
 
-fn take_heard() -> Vec<Heard> {
-    std::mem::take(&mut *HEARD.lock().expect("callbacks do not panic"))
+fn take_received() -> Vec<ReceivedMessage> {
+    std::mem::take(&mut *RECEIVED.lock().expect("callbacks do not panic"))
 }
 
 /// # Safety
@@ -53,8 +53,8 @@ unsafe extern "system" fn utils(
         let data = &*data;
         (owned(data.p_message_id_name), data.message_id_number, owned(data.p_message).unwrap_or_default())
     };
-    let heard = Heard { by: by.addr(), severity: severity.as_raw(), name, number, text };
-    HEARD.lock().expect("callbacks do not panic").push(heard);
+    let heard = ReceivedMessage { by: by.addr(), severity: severity.as_raw(), name, number, text };
+    RECEIVED.lock().expect("callbacks do not panic").push(heard);
     vk::FALSE
 }
 
@@ -70,8 +70,8 @@ unsafe extern "system" fn report(
 ) -> vk::Bool32 {
     // SAFETY: by PFN_vkDebugReportCallbackEXT, both texts end with a zero and are valid until this returns.
     let (name, text) = unsafe { (owned(prefix), owned(text).unwrap_or_default()) };
-    let heard = Heard { by: by.addr(), severity: flags.as_raw(), name, number, text };
-    HEARD.lock().expect("callbacks do not panic").push(heard);
+    let heard = ReceivedMessage { by: by.addr(), severity: flags.as_raw(), name, number, text };
+    RECEIVED.lock().expect("callbacks do not panic").push(heard);
     vk::FALSE
 }
 
@@ -85,7 +85,7 @@ fn messenger(by: usize) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
 }
 
 /// Those that the loader did not say itself.
-fn ours(heard: Vec<Heard>) -> Vec<Heard> {
+fn ours(heard: Vec<ReceivedMessage>) -> Vec<ReceivedMessage> {
     heard.into_iter().filter(|it| it.text.contains("statz")).collect()
 }
 
@@ -95,7 +95,7 @@ fn a_chained_messenger_hears_of_the_settings() {
         let entry = entry();
         let setup = Setup { extensions: &[DEBUG_UTILS], settings: &[UNKNOWN], utils: Some(messenger(1)), ..Setup::OFF };
         let instance = setup.instance(&entry);
-        let heard = ours(take_heard());
+        let heard = ours(take_received());
         let [it] = &heard[..] else { panic!("one message, not {heard:?}") };
         assert_eq!((it.by, it.severity), (1, vk::DebugUtilsMessageSeverityFlagsEXT::WARNING.as_raw()));
         assert_eq!(it.name.as_deref(), Some("LAVASCOPE-Setting"));
@@ -109,12 +109,12 @@ fn a_chained_messenger_hears_of_the_settings() {
         // owner).
         unsafe { functions.destroy_debug_utils_messenger(created, None) };
         send(&functions, c"nobody is there");
-        let heard = take_heard();
+        let heard = take_received();
         let texts: Vec<(usize, &str)> = heard.iter().map(|it| (it.by, it.text.as_str())).collect();
         assert_eq!(texts, [(2, "from the application")], "once, and by the one that was there");
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
-        assert_eq!(ours(take_heard()), []);
+        assert_eq!(ours(take_received()), []);
     }) else {
         return;
     };
@@ -143,7 +143,7 @@ fn a_chained_report_callback_hears_of_the_settings() {
             .user_data(std::ptr::without_provenance_mut(7));
         let setup = Setup { extensions: &[DEBUG_REPORT], settings: &[UNKNOWN], report: Some(callback), ..Setup::OFF };
         let instance = setup.instance(&entry);
-        let heard = ours(take_heard());
+        let heard = ours(take_received());
         let [it] = &heard[..] else { panic!("one message, not {heard:?}") };
         assert_eq!((it.by, it.severity), (7, vk::DebugReportFlagsEXT::WARNING.as_raw()));
         assert_eq!(it.name.as_deref(), Some("Lavascope"));
@@ -156,7 +156,7 @@ fn a_chained_report_callback_hears_of_the_settings() {
 }
 
 /// The outcome of an instance with an unknown key and these settings too, and how many messages its messenger heard.
-fn outcome_of(name: &str, settings: &[(&CStr, &CStr)], has_messenger: bool, heard_count: usize) -> Option<Outcome> {
+fn outcome_of(name: &str, settings: &[(&CStr, &CStr)], has_messenger: bool, heard_count: usize) -> Option<ChildOutcome> {
     child(name, &[], || {
         let entry = entry();
         let settings = [&[UNKNOWN], settings].concat();
@@ -165,7 +165,7 @@ fn outcome_of(name: &str, settings: &[(&CStr, &CStr)], has_messenger: bool, hear
         let instance = setup.instance(&entry);
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
-        assert_eq!(ours(take_heard()).len(), heard_count);
+        assert_eq!(ours(take_received()).len(), heard_count);
     })
 }
 

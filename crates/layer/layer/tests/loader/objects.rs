@@ -185,10 +185,10 @@ fn memory_does_not_grow_with_what_is_gone() {
     let Some(outcome) = child(name, &[("LAVASCOPE_REPORT", "{folder}/report")], || {
         let entry = entry();
         let world = Setup::STATS.world(&entry);
-        world.churn(20_000);
+        world.create_and_destroy_buffers(20_000);
         (0..40).for_each(|_| use_command_pool(&world));
         let before = resident_kib();
-        world.churn(100_000);
+        world.create_and_destroy_buffers(100_000);
         (0..200).for_each(|_| use_command_pool(&world));
         let grown = resident_kib().saturating_sub(before);
         world.destroy();

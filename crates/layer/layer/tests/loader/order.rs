@@ -46,7 +46,7 @@ fn calls(printed: &str) -> Vec<Call> {
 }
 
 /// The calls of one command on one thread, in their order.
-fn of<'a>(calls: &'a [Call], thread: u32, name: &str) -> Vec<&'a Call> {
+fn calls_named<'a>(calls: &'a [Call], thread: u32, name: &str) -> Vec<&'a Call> {
     calls.iter().filter(|it| it.thread == thread && it.name == name).collect()
 }
 
@@ -57,13 +57,13 @@ fn assert_after(later: &Call, earlier: &Call) {
 type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
 
 /// A thread that makes calls while the first one waits.
-struct Other<'a> {
+struct OtherThread<'a> {
     jobs: Sender<Job<'a>>,
     done: Receiver<()>,
 }
 
-impl<'a> Other<'a> {
-    fn new<'scope>(scope: &'scope std::thread::Scope<'scope, 'a>) -> Other<'a> {
+impl<'a> OtherThread<'a> {
+    fn new<'scope>(scope: &'scope std::thread::Scope<'scope, 'a>) -> OtherThread<'a> {
         let (jobs, incoming) = channel::<Job<'a>>();
         let (tell, done) = channel();
         scope.spawn(move || {
@@ -72,7 +72,7 @@ impl<'a> Other<'a> {
                 tell.send(()).expect("somebody waits");
             }
         });
-        Other { jobs, done }
+        OtherThread { jobs, done }
     }
 
     fn call(&self, job: impl FnOnce() + Send + 'a) {
@@ -96,7 +96,7 @@ fn commands_on_a_command_buffer_touch_its_pool() {
             unsafe { device.trim_command_pool(pool, vk::CommandPoolTrimFlags::empty()) };
         };
         std::thread::scope(|scope| {
-            let other = Other::new(scope);
+            let other = OtherThread::new(scope);
             let info = vk::CommandBufferBeginInfo::default();
             // SAFETY: a live command buffer in the initial state; `call` waits for the other thread, so that one at a
             // time uses it and its pool (lifetime, owner).
@@ -116,8 +116,8 @@ fn commands_on_a_command_buffer_touch_its_pool() {
         return;
     };
     let calls = calls(&outcome.file("print.txt"));
-    let trims = of(&calls, MAIN, "vkTrimCommandPool");
-    let one = |thread, name: &str| of(&calls, thread, name)[0];
+    let trims = calls_named(&calls, MAIN, "vkTrimCommandPool");
+    let one = |thread, name: &str| calls_named(&calls, thread, name)[0];
     let (begin, end) = (one(OTHER, "vkBeginCommandBuffer"), one(OTHER, "vkEndCommandBuffer"));
     let reset = one(OTHER, "vkResetCommandBuffer");
     assert_eq!(trims.len(), 3);
@@ -148,7 +148,7 @@ fn only_externally_synchronized_parameters_are_touched() {
             let _ = unsafe { device.get_buffer_memory_requirements(buffer) };
         };
         std::thread::scope(|scope| {
-            let other = Other::new(scope);
+            let other = OtherThread::new(scope);
             other.call(look);
             look();
             // SAFETY: both are alive, the buffer is not bound yet, and the memory has 4096 bytes; `call` waits for the
@@ -164,10 +164,10 @@ fn only_externally_synchronized_parameters_are_touched() {
         return;
     };
     let calls = calls(&outcome.file("print.txt"));
-    let looks = of(&calls, MAIN, "vkGetBufferMemoryRequirements");
-    let bind = of(&calls, OTHER, "vkBindBufferMemory")[0];
+    let looks = calls_named(&calls, MAIN, "vkGetBufferMemoryRequirements");
+    let bind = calls_named(&calls, OTHER, "vkBindBufferMemory")[0];
     assert_eq!(looks[0].after, [], "the other thread only looked at the buffer");
-    assert_eq!(of(&calls, MAIN, "vkGetDeviceMemoryCommitment")[0].after, [], "the bind did not touch the memory");
+    assert_eq!(calls_named(&calls, MAIN, "vkGetDeviceMemoryCommitment")[0].after, [], "the bind did not touch the memory");
     assert_after(looks[1], bind);
 }
 
@@ -185,7 +185,7 @@ fn after_a_wait_every_other_thread_comes_later() {
             world.create_buffer();
         };
         std::thread::scope(|scope| {
-            let other = Other::new(scope);
+            let other = OtherThread::new(scope);
             other.call(make);
             make();
             other.call(make);
@@ -198,8 +198,8 @@ fn after_a_wait_every_other_thread_comes_later() {
         return;
     };
     let calls = calls(&outcome.file("print.txt"));
-    let made = of(&calls, OTHER, "vkCreateBuffer");
-    let wait = of(&calls, MAIN, "vkWaitForFences")[0];
+    let made = calls_named(&calls, OTHER, "vkCreateBuffer");
+    let wait = calls_named(&calls, MAIN, "vkWaitForFences")[0];
     assert_eq!(made.len(), 4);
     assert_eq!(made[1].after, [], "nothing orders buffers that are made on two threads");
     assert_after(made[2], wait);
@@ -228,7 +228,7 @@ fn only_caches_that_the_application_synchronizes_order_threads() {
             unsafe { device.merge_pipeline_caches(to, &[from]) }.expect("they are merged");
         };
         std::thread::scope(|scope| {
-            let other = Other::new(scope);
+            let other = OtherThread::new(scope);
             other.call(move || merge(internal));
             merge(internal);
             other.call(move || merge(external));
@@ -239,7 +239,7 @@ fn only_caches_that_the_application_synchronizes_order_threads() {
         return;
     };
     let calls = calls(&outcome.file("print.txt"));
-    let (own, others) = (of(&calls, MAIN, "vkMergePipelineCaches"), of(&calls, OTHER, "vkMergePipelineCaches"));
+    let (own, others) = (calls_named(&calls, MAIN, "vkMergePipelineCaches"), calls_named(&calls, OTHER, "vkMergePipelineCaches"));
     assert_eq!(own[0].after, [], "the cache is the implementation's business");
     assert_after(own[1], others[1]);
 }

@@ -60,7 +60,7 @@ fn run_twice(world: &World, info: &vk::CommandPoolCreateInfo<'_>, record: impl F
 }
 
 /// The commands of all command buffers.
-fn all_recorded(outcome: &crate::child::Outcome) -> Vec<String> {
+fn all_recorded(outcome: &crate::child::ChildOutcome) -> Vec<String> {
     outcome.file("calls.txt").lines().filter(|it| it.starts_with("vkCmd")).map(str::to_owned).collect()
 }
 

@@ -30,18 +30,18 @@ fn instances_with_and_without_us_live_side_by_side() {
         let worlds = [&bare, &off, &first, &second, &more].map(|it| (it, Mutex::new(())));
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
-                scope.spawn(|| worlds.iter().for_each(|it| work(it, ROUNDS, DRAWS)));
+                scope.spawn(|| worlds.iter().for_each(|it| run_rounds(it, ROUNDS, DRAWS)));
             }
         });
         // In another order than they were made.
-        second.churn(1);
+        second.create_and_destroy_buffers(1);
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { more.device.destroy_device(None) };
         first.destroy();
-        second.churn(1);
+        second.create_and_destroy_buffers(1);
         bare.destroy();
         second.destroy();
-        off.churn(3);
+        off.create_and_destroy_buffers(3);
         off.destroy();
     }) else {
         return;
@@ -82,15 +82,15 @@ fn each_instance_has_listeners_of_its_own() {
             let printing = &printing;
             // These calls are in no stream, so nobody may wait for them.
             scope.spawn(move || {
-                printing.churn(7);
+                printing.create_and_destroy_buffers(7);
                 told.send(()).expect("the test waits");
                 let _ = end.recv();
             });
             wait.recv().expect("the thread tells");
             let counting = Setup::STATS.world(&entry);
-            counting.churn(5);
-            printing.churn(2);
-            counting.churn(5);
+            counting.create_and_destroy_buffers(5);
+            printing.create_and_destroy_buffers(2);
+            counting.create_and_destroy_buffers(5);
             counting.destroy();
             drop(send);
         });
@@ -105,7 +105,7 @@ fn each_instance_has_listeners_of_its_own() {
     assert_eq!((count("vkCreateBuffer"), count("vkDestroyBuffer"), count("vkDestroyInstance")), (9, 9, 1));
 }
 
-fn work((world, queue): &(&World, Mutex<()>), rounds: u64, draws: u64) {
+fn run_rounds((world, queue): &(&World, Mutex<()>), rounds: u64, draws: u64) {
     let pool = world.command_pool();
     let command_buffer = world.command_buffers(pool, 1)[0];
     for _ in 0..rounds {
@@ -129,7 +129,7 @@ fn a_thread_per_job_needs_few_streams() {
         for _ in 0..JOBS / 4 {
             std::thread::scope(|scope| {
                 for _ in 0..4 {
-                    scope.spawn(|| world.churn(3));
+                    scope.spawn(|| world.create_and_destroy_buffers(3));
                 }
             });
         }
@@ -155,7 +155,7 @@ fn instances_that_come_and_go_on_many_threads_are_counted_whole() {
                 scope.spawn(|| {
                     for _ in 0..ROUNDS {
                         let world = Setup::STATS.world(&entry);
-                        world.churn(10);
+                        world.create_and_destroy_buffers(10);
                         world.destroy();
                     }
                 });
@@ -173,21 +173,21 @@ fn instances_that_come_and_go_on_many_threads_are_counted_whole() {
 }
 
 /// Ends after the layer's own state of the thread, which began later.
-struct Last(Mutex<Option<&'static World>>);
+struct CallOnThreadExit(Mutex<Option<&'static World>>);
 
 static IN_DESTRUCTORS: AtomicU64 = AtomicU64::new(0);
 
-impl Drop for Last {
+impl Drop for CallOnThreadExit {
     fn drop(&mut self) {
         if let Some(world) = self.0.lock().expect("nobody panics").take() {
-            world.churn(2);
+            world.create_and_destroy_buffers(2);
             IN_DESTRUCTORS.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 thread_local! {
-    static LAST: Last = const { Last(Mutex::new(None)) };
+    static LAST: CallOnThreadExit = const { CallOnThreadExit(Mutex::new(None)) };
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_thread_may_call_while_it_ends() {
         for _ in 0..THREADS {
             let thread = std::thread::spawn(move || {
                 LAST.with(|it| *it.0.lock().expect("nobody panics") = Some(world));
-                world.churn(1);
+                world.create_and_destroy_buffers(1);
             });
             thread.join().expect("nobody panics");
         }

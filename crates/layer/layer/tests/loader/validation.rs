@@ -4,7 +4,7 @@
 use ash::vk;
 
 use crate::child::child;
-use crate::hazards::{ASYNC, App, CODE, take_heard};
+use crate::hazards::{ASYNC, App, CODE, take_received};
 use crate::world::entry;
 
 const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
@@ -20,14 +20,14 @@ fn a_messenger_hears_each_hazard_once_on_the_applications_thread() {
         app.record(0, HAZARD);
         app.submit(0).expect("the null driver submits");
         app.destroy_device();
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!((it.thread, it.name.as_str()), (std::thread::current().id(), CODE));
         assert_eq!(it.number.cast_unsigned(), 0x5c0e_c5d6);
         assert!(it.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{}", it.text);
         assert!(it.text.contains("VkBuffer#0[32..64]") && it.text.contains("Fix (verified)"), "{}", it.text);
         app.destroy_instance();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
     }) else {
         return;
     };
@@ -44,7 +44,7 @@ fn what_is_never_submitted_is_found() {
         app.record(1, &[(0, 1)]);
         app.submit(1).expect("the null driver submits");
         app.destroy_device();
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert!(it.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"), "{}", it.text);
         assert!(!it.text.contains("submit"), "nothing of it was submitted: {}", it.text);
@@ -64,7 +64,7 @@ fn equal_messages_stop_at_the_limit() {
             app.wait();
         }
         app.destroy_device();
-        assert_eq!(take_heard().len(), 10);
+        assert_eq!(take_received().len(), 10);
         app.destroy_instance();
     });
 }
@@ -180,7 +180,7 @@ fn a_message_names_the_applications_objects() {
         // Until the reader has come that far.
         let mut heard = std::iter::repeat_with(|| {
             app.submit(0).expect("the null driver submits");
-            take_heard()
+            take_received()
         });
         let heard = heard.find(|it| !it.is_empty()).expect("some time");
         let queue = vk::Handle::as_raw(app.world.queue);

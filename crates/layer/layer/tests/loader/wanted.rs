@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ash::vk;
 use serde_json::Value;
 
-use crate::child::{Outcome, child};
-use crate::hazards::{App, CODE, DEBUG_UTILS, Heard, take_heard};
+use crate::child::{ChildOutcome, child};
+use crate::hazards::{App, CODE, DEBUG_UTILS, ReceivedMessage, take_received};
 use crate::world::{Setup, entry};
 
 /// Tells the child which of several cases it is.
@@ -17,7 +17,7 @@ const SYNC_FEATURE: vk::ValidationFeatureEnableEXT = vk::ValidationFeatureEnable
 
 /// Where a setting comes from.
 #[derive(Clone, Copy, Debug)]
-enum From {
+enum SettingOrigin {
     /// A variable, in whose name `*` is the setting.
     Variable(&'static str),
     /// The file, with the prefix of a layer.
@@ -29,19 +29,19 @@ enum From {
 }
 
 /// Every source, for settings that have the same name in both layers.
-const SOURCES: [From; 7] = [
-    From::Variable("LAVASCOPE_*"),
-    From::Variable("VK_LAYER_*"),
-    From::Variable("VK_VALIDATION_*"),
-    From::File("khronos_validation"),
-    From::File("lavascope_inspect"),
-    From::Own,
-    From::Khronos,
+const SOURCES: [SettingOrigin; 7] = [
+    SettingOrigin::Variable("LAVASCOPE_*"),
+    SettingOrigin::Variable("VK_LAYER_*"),
+    SettingOrigin::Variable("VK_VALIDATION_*"),
+    SettingOrigin::File("khronos_validation"),
+    SettingOrigin::File("lavascope_inspect"),
+    SettingOrigin::Own,
+    SettingOrigin::Khronos,
 ];
 
 /// Settings in a child: those that the child has to bring about itself are done there.
 struct Case {
-    from: From,
+    from: SettingOrigin,
     settings: Vec<(&'static str, String)>,
 }
 
@@ -49,27 +49,27 @@ impl Case {
     /// What the child's environment needs.
     fn environment(&self) -> Vec<(String, String)> {
         match self.from {
-            From::Variable(form) => {
+            SettingOrigin::Variable(form) => {
                 let variable = |name: &str| form.replace('*', &name.to_ascii_uppercase());
                 self.settings.iter().map(|(name, value)| (variable(name), value.clone())).collect()
             }
-            From::File(_) | From::Own | From::Khronos => Vec::new(),
+            SettingOrigin::File(_) | SettingOrigin::Own | SettingOrigin::Khronos => Vec::new(),
         }
     }
 
     /// In the child: an application under these settings, and validated.
     fn app(&self, has_messenger: bool) -> App {
-        if let From::File(prefix) = self.from {
+        if let SettingOrigin::File(prefix) = self.from {
             let lines = self.settings.iter().map(|(name, value)| format!("{prefix}.{name} = {value}\n"));
             std::fs::write("vk_layer_settings.txt", lines.collect::<String>()).expect("the folder is ours");
         }
-        let owned: Vec<(CString, CString)> = self.settings.iter().map(|(name, value)| (c(name), c(value))).collect();
+        let owned: Vec<(CString, CString)> = self.settings.iter().map(|(name, value)| (c_string(name), c_string(value))).collect();
         let mut settings: Vec<(&CStr, &CStr)> = owned.iter().map(|it| (&*it.0, &*it.1)).collect();
         let mut khronos = Vec::new();
         match self.from {
-            From::Own => {}
-            From::Khronos => khronos = std::mem::take(&mut settings),
-            From::Variable(_) | From::File(_) => settings.clear(),
+            SettingOrigin::Own => {}
+            SettingOrigin::Khronos => khronos = std::mem::take(&mut settings),
+            SettingOrigin::Variable(_) | SettingOrigin::File(_) => settings.clear(),
         }
         let features = [SYNC_FEATURE];
         let setup = Setup {
@@ -79,21 +79,21 @@ impl Case {
             features: &features,
             ..Setup::OFF
         };
-        if has_messenger { App::of(lasting(), setup) } else { App::silent_of(lasting(), setup) }
+        if has_messenger { App::of(leaked_entry(), setup) } else { App::silent_of(leaked_entry(), setup) }
     }
 }
 
 /// The loader, for as long as the process lives.
-fn lasting() -> &'static ash::Entry {
+fn leaked_entry() -> &'static ash::Entry {
     Box::leak(Box::new(entry()))
 }
 
-fn c(text: &str) -> CString {
+fn c_string(text: &str) -> CString {
     CString::new(text).expect("a text without zeros")
 }
 
 /// Runs a body once for each source, in a process of its own, and then looks at what is left of it.
-fn each(name: &str, settings: &[(&'static str, &str)], body: impl Fn(&Case), look: impl Fn(&Outcome, From)) {
+fn for_each_source(name: &str, settings: &[(&'static str, &str)], body: impl Fn(&Case), look: impl Fn(&ChildOutcome, SettingOrigin)) {
     for (index, from) in SOURCES.into_iter().enumerate() {
         let case = Case { from, settings: settings.iter().map(|it| (it.0, it.1.to_owned())).collect() };
         let mut environment = case.environment();
@@ -112,11 +112,11 @@ fn each(name: &str, settings: &[(&'static str, &str)], body: impl Fn(&Case), loo
 }
 
 /// Two fills that overlap, and what was heard of them.
-fn one_hazard(case: &Case) -> Vec<Heard> {
+fn one_hazard(case: &Case) -> Vec<ReceivedMessage> {
     let app = case.app(true);
     app.record(0, &[(0, 1), (32, 2)]);
     app.destroy();
-    take_heard()
+    take_received()
 }
 
 /// The same without anybody who hears it.
@@ -132,11 +132,11 @@ fn five_hazards(case: &Case) -> usize {
     app.record(0, &[(0, 1)]);
     (0..6).for_each(|_| app.submit(0).expect("the null driver submits"));
     app.destroy();
-    take_heard().len()
+    take_received().len()
 }
 
 /// How validation is asked for: variables, lines of the file, settings for the two layers, features.
-type Way<'a> = (
+type ValidationRequest<'a> = (
     &'a [(&'a str, &'a str)],
     &'a str,
     &'a [(&'a CStr, &'a CStr)],
@@ -148,7 +148,7 @@ type Way<'a> = (
 fn validation_can_be_asked_for_in_every_way() {
     let name = "wanted::validation_can_be_asked_for_in_every_way";
     let line = format!("khronos_validation.enables = {SYNC_WORD}\n");
-    let ways: [Way<'_>; 13] = [
+    let ways: [ValidationRequest<'_>; 13] = [
         (&[], "", &[], &[], &[]),
         (&[("LAVASCOPE_SYNC", "1")], "", &[], &[], &[]),
         (&[("VK_LAYER_VALIDATE_SYNC", "1")], "", &[], &[], &[]),
@@ -172,10 +172,10 @@ fn validation_can_be_asked_for_in_every_way() {
         let outcome = child(name, &environment, || {
             std::fs::write("vk_layer_settings.txt", file).expect("the folder is ours");
             let setup = Setup { extensions: &[DEBUG_UTILS], settings, khronos_settings, features, ..Setup::OFF };
-            let app = App::of(lasting(), setup);
+            let app = App::of(leaked_entry(), setup);
             app.record(0, &[(0, 1), (32, 2)]);
             app.destroy();
-            assert_eq!(take_heard().len(), usize::from(index > 0), "way {index}");
+            assert_eq!(take_received().len(), usize::from(index > 0), "way {index}");
         });
         if outcome.is_none() {
             return;
@@ -189,7 +189,7 @@ fn a_message_is_filtered_by_name_and_by_number() {
     // One of them is another message, and in the child the last variable wins; so all are in one list.
     let lists = [CODE, "0x5c0ec5d6", "1544472022", "SYNC-HAZARD-WRITE_AFTER_WRITE"];
     let whole = format!("VUID-other,{}", lists[2]);
-    each(name, &[("message_id_filter", &whole)], |case| assert_eq!(one_hazard(case), []), |_, _| ());
+    for_each_source(name, &[("message_id_filter", &whole)], |case| assert_eq!(one_hazard(case), []), |_, _| ());
     for (index, filter) in lists.iter().enumerate() {
         let case = (100 + index).to_string();
         if std::env::var(CASE).is_ok_and(|it| it != case) {
@@ -206,14 +206,14 @@ fn a_message_is_filtered_by_name_and_by_number() {
 #[test]
 fn equal_messages_stop_where_the_settings_say() {
     let name = "wanted::equal_messages_stop_where_the_settings_say";
-    each(name, &[("duplicate_message_limit", "2")], |case| assert_eq!(five_hazards(case), 2), |_, _| ());
+    for_each_source(name, &[("duplicate_message_limit", "2")], |case| assert_eq!(five_hazards(case), 2), |_, _| ());
 }
 
 #[test]
 fn the_limit_can_be_switched_off() {
     let name = "wanted::the_limit_can_be_switched_off";
     let settings = [("duplicate_message_limit", "2"), ("enable_message_limit", "false")];
-    each(name, &settings, |case| assert_eq!(five_hazards(case), 5), |_, _| ());
+    for_each_source(name, &settings, |case| assert_eq!(five_hazards(case), 5), |_, _| ());
 }
 
 #[test]
@@ -230,32 +230,32 @@ fn a_hazard_can_be_told_as_json() {
         let text = value["MainMessage"].as_str().expect("a text");
         assert!(text.starts_with("WRITE_AFTER_WRITE hazard detected. vkCmdFillBuffer writes to"), "{text}");
     };
-    each("wanted::a_hazard_can_be_told_as_json", &[("message_format_json", "true")], body, |_, _| ());
+    for_each_source("wanted::a_hazard_can_be_told_as_json", &[("message_format_json", "true")], body, |_, _| ());
 }
 
 #[test]
 fn the_log_goes_into_a_file() {
     let name = "wanted::the_log_goes_into_a_file";
-    let look = |outcome: &Outcome, from| {
+    let look = |outcome: &ChildOutcome, from| {
         assert!(outcome.file("log.txt").contains(CODE), "{from:?}");
         assert!(!outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
     };
-    each(name, &[("log_filename", "log.txt")], one_silent_hazard, look);
+    for_each_source(name, &[("log_filename", "log.txt")], one_silent_hazard, look);
 }
 
 #[test]
 fn only_what_is_flagged_is_logged() {
     let name = "wanted::only_what_is_flagged_is_logged";
-    let look = |outcome: &Outcome, from| assert!(!outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
-    each(name, &[("report_flags", "warn,info")], one_silent_hazard, look);
+    let look = |outcome: &ChildOutcome, from| assert!(!outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
+    for_each_source(name, &[("report_flags", "warn,info")], one_silent_hazard, look);
 }
 
 #[test]
 fn hazards_can_be_logged_beside_being_heard() {
     let name = "wanted::hazards_can_be_logged_beside_being_heard";
     let settings = [("debug_action", "VK_DBG_LAYER_ACTION_LOG_MSG,VK_DBG_LAYER_ACTION_CALLBACK")];
-    let look = |outcome: &Outcome, from| assert!(outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
-    each(name, &settings, |case| assert_eq!(one_hazard(case).len(), 1), look);
+    let look = |outcome: &ChildOutcome, from| assert!(outcome.stderr.contains(CODE), "{from:?}: {}", outcome.stderr);
+    for_each_source(name, &settings, |case| assert_eq!(one_hazard(case).len(), 1), look);
 }
 
 static TRAPS: AtomicU32 = AtomicU32::new(0);
@@ -283,7 +283,7 @@ fn a_hazard_can_stop_a_debugger() {
         app.end(0);
         app.destroy();
     };
-    each("wanted::a_hazard_can_stop_a_debugger", &[("debug_action", "VK_DBG_LAYER_ACTION_BREAK")], body, |_, _| ());
+    for_each_source("wanted::a_hazard_can_stop_a_debugger", &[("debug_action", "VK_DBG_LAYER_ACTION_BREAK")], body, |_, _| ());
 }
 
 #[test]
@@ -298,17 +298,17 @@ fn properties_are_there_where_they_are_wanted() {
     };
     // By the name that the Khronos layer has for it.
     let name = "wanted::properties_are_there_where_they_are_wanted";
-    each(name, &[("syncval_message_extra_properties", "true")], body, |_, _| ());
+    for_each_source(name, &[("syncval_message_extra_properties", "true")], body, |_, _| ());
 }
 
 /// Whether a messenger hears of a hazard in `Frame::Fills` on the buffer `tea`.
-fn is_heard_with(rule: &'static CStr) -> bool {
+fn is_reported_with(rule: &'static CStr) -> bool {
     let setup = Setup { extensions: &[DEBUG_UTILS], settings: &[(c"sync", c"on"), (c"ignore", rule)], ..Setup::OFF };
-    let app = App::of(lasting(), setup);
+    let app = App::of(leaked_entry(), setup);
     app.name(app.buffer, c"tea");
     label_and_fill(&app);
     app.destroy();
-    !take_heard().is_empty()
+    !take_received().is_empty()
 }
 
 fn label_and_fill(app: &App) {
@@ -331,10 +331,10 @@ fn label_and_fill(app: &App) {
 fn findings_can_be_ignored_by_code_label_and_object() {
     let name = "wanted::findings_can_be_ignored_by_code_label_and_object";
     let Some(outcome) = child(name, &[], || {
-        assert!(!is_heard_with(c"code=WRITE-AFTER-WRITE$"));
-        assert!(!is_heard_with(c"code=READ,label=^Frame::Fills$"));
-        assert!(!is_heard_with(c"object=^te.$"));
-        assert!(is_heard_with(c"code=^WRITE,label=^Fills,object=coffee"));
+        assert!(!is_reported_with(c"code=WRITE-AFTER-WRITE$"));
+        assert!(!is_reported_with(c"code=READ,label=^Frame::Fills$"));
+        assert!(!is_reported_with(c"object=^te.$"));
+        assert!(is_reported_with(c"code=^WRITE,label=^Fills,object=coffee"));
     }) else {
         return;
     };
@@ -352,11 +352,11 @@ fn what_is_ignored_is_counted_in_the_report() {
         ("LAVASCOPE_IGNORE", "object=^VkBuffer, 256 bytes"),
     ];
     let Some(outcome) = child(name, &environment, || {
-        let app = App::of(lasting(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
+        let app = App::of(leaked_entry(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
         app.record(0, &[(0, 1)]);
         (0..6).for_each(|_| app.submit(0).expect("the null driver submits"));
         app.destroy();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
     }) else {
         return;
     };
@@ -369,7 +369,7 @@ fn what_is_ignored_is_counted_in_the_report() {
 fn a_rule_that_is_none_is_reported() {
     let name = "wanted::a_rule_that_is_none_is_reported";
     let Some(outcome) = child(name, &[("LAVASCOPE_IGNORE", "object=(a")], || {
-        let instance = Setup::OFF.instance(lasting());
+        let instance = Setup::OFF.instance(leaked_entry());
         // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
     }) else {
@@ -382,9 +382,9 @@ fn a_rule_that_is_none_is_reported() {
 #[test]
 fn a_message_has_the_labels_of_queue_and_commands() {
     child("wanted::a_message_has_the_labels_of_queue_and_commands", &[], || {
-        let app = App::new(lasting(), &[(c"sync", c"on"), (c"message_format_json", c"on")]);
+        let app = App::new(leaked_entry(), &[(c"sync", c"on"), (c"message_format_json", c"on")]);
         label_and_fill(&app);
-        let heard = take_heard();
+        let heard = take_received();
         assert_eq!(heard[0].labels, [vec![], vec!["Frame".to_owned(), "Fills".to_owned()]]);
         let value: Value = serde_json::from_str(&heard[0].text).expect("JSON");
         assert_eq!(value["DebugRegion"], "Frame::Fills");
@@ -396,7 +396,7 @@ fn a_message_has_the_labels_of_queue_and_commands() {
         unsafe { functions.queue_begin_debug_utils_label(app.world.queue, &label) };
         app.submit(0).expect("the null driver submits");
         app.submit(0).expect("the null driver submits");
-        let heard = take_heard();
+        let heard = take_received();
         assert_eq!(heard[0].labels[0], ["Present"]);
         assert!(heard[0].text.contains("vkCmdFillBuffer[Present::Frame::Fills] (from VkCommandBuffer"), "{heard:?}");
         // SAFETY: a live queue that only this thread uses, with the label open that began above (lifetime, owner).
@@ -408,7 +408,7 @@ fn a_message_has_the_labels_of_queue_and_commands() {
 #[test]
 fn races_of_events_are_told_with_the_event() {
     child("wanted::races_of_events_are_told_with_the_event", &[], || {
-        let app = App::new(lasting(), &[(c"sync", c"on")]);
+        let app = App::new(leaked_entry(), &[(c"sync", c"on")]);
         let device = &app.world.device;
         // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.expect("it is made");
@@ -421,7 +421,7 @@ fn races_of_events_are_told_with_the_event() {
         }
         app.end(0);
         app.submit(0).expect("the null driver submits");
-        let heard = take_heard();
+        let heard = take_received();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
         assert_eq!(it.name, "SYNC-vkCmdResetEvent-set-race");
         assert_eq!(it.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
@@ -432,7 +432,7 @@ fn races_of_events_are_told_with_the_event() {
         // SAFETY: the queue was waited for, and nobody has the handle afterwards (lifetime).
         unsafe { device.destroy_event(event, None) };
         app.destroy();
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
     });
 }
 
@@ -451,7 +451,7 @@ fn fill_second(app: &App) {
 
 fn fill_with_stacks(mode: &'static CStr) {
     let settings = [(c"sync", c"on"), (c"sync_mode", mode), (c"backtrace", c"on")];
-    let app = App::new(lasting(), &settings);
+    let app = App::new(leaked_entry(), &settings);
     // Often, so that stacks are looked for in what is remembered of them.
     for _ in 0..20 {
         app.begin(0);
@@ -465,7 +465,7 @@ fn fill_with_stacks(mode: &'static CStr) {
     fill_second(&app);
     app.end(0);
     app.destroy();
-    let heard = take_heard();
+    let heard = take_received();
     let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
     let exe = std::env::current_exe().expect("a program knows where it is");
     let (_, stacks) = it.text.split_once("\n  call stack of the access:\n").expect("a stack");
@@ -491,7 +491,7 @@ fn the_report_has_stacks_of_barriers_too() {
     let name = "wanted::the_report_has_stacks_of_barriers_too";
     let environment = [("LAVASCOPE_REPORT", "{folder}/report"), ("LAVASCOPE_BACKTRACE", "1")];
     let Some(outcome) = child(name, &environment, || {
-        let app = App::new(lasting(), &[(c"sync", c"on")]);
+        let app = App::new(leaked_entry(), &[(c"sync", c"on")]);
         app.begin(0);
         fill_first(&app);
         let flags = vk::DependencyFlags::empty();
@@ -527,12 +527,12 @@ fn the_old_lists_switch_off_what_comes_with_submissions() {
     let word = "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT";
     let environment = [("VK_LAYER_DISABLES", word), ("VK_LAYER_ENABLES", SYNC_WORD)];
     child(name, &environment, || {
-        let app = App::of(lasting(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
+        let app = App::of(leaked_entry(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
         app.record(0, &[(0, 1)]);
         (0..3).for_each(|_| app.submit(0).expect("the null driver submits"));
-        assert_eq!(take_heard(), []);
+        assert_eq!(take_received(), []);
         app.record(1, &[(0, 1), (32, 2)]);
-        assert_eq!(take_heard().len(), 1);
+        assert_eq!(take_received().len(), 1);
         app.destroy();
     });
 }

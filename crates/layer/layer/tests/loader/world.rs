@@ -18,7 +18,7 @@ pub(crate) struct Setup<'a> {
     /// For our layer, through `VK_EXT_layer_settings`.
     pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
     /// For the Khronos layer, in the same way.
-    pub(crate) khronos: &'a [(&'a CStr, Value)],
+    pub(crate) khronos: &'a [(&'a CStr, LayerSettingValue)],
     /// The same, addressed to the Khronos layer.
     pub(crate) khronos_settings: &'a [(&'a CStr, &'a CStr)],
     /// Through `VK_EXT_validation_features`.
@@ -29,7 +29,7 @@ pub(crate) struct Setup<'a> {
 
 /// The value of a setting, as applications give it.
 #[derive(Clone, Copy)]
-pub(crate) enum Value {
+pub(crate) enum LayerSettingValue {
     Bool(vk::Bool32),
     Number(u32),
     Text(&'static CStr),
@@ -65,11 +65,11 @@ impl<'a> Setup<'a> {
             ..vk::LayerSettingEXT::default().layer_name(it.0).setting_name(it.1.0).ty(vk::LayerSettingTypeEXT::STRING)
         };
         let texts: Vec<*const c_char> = self.khronos.iter().map(|it| it.1.text()).collect();
-        let khronos = |(at, it): (usize, &'a (&'a CStr, Value))| {
+        let khronos = |(at, it): (usize, &'a (&'a CStr, LayerSettingValue))| {
             let (ty, p_values) = match &it.1 {
-                Value::Bool(it) => (vk::LayerSettingTypeEXT::BOOL32, (&raw const *it).cast()),
-                Value::Number(it) => (vk::LayerSettingTypeEXT::UINT32, (&raw const *it).cast()),
-                Value::Text(_) => (vk::LayerSettingTypeEXT::STRING, (&raw const texts[at]).cast()),
+                LayerSettingValue::Bool(it) => (vk::LayerSettingTypeEXT::BOOL32, (&raw const *it).cast()),
+                LayerSettingValue::Number(it) => (vk::LayerSettingTypeEXT::UINT32, (&raw const *it).cast()),
+                LayerSettingValue::Text(_) => (vk::LayerSettingTypeEXT::STRING, (&raw const texts[at]).cast()),
             };
             let setting = vk::LayerSettingEXT::default().layer_name(SECOND_NAME).setting_name(it.0).ty(ty);
             vk::LayerSettingEXT { value_count: 1, p_values, ..setting }
@@ -106,11 +106,11 @@ impl<'a> Setup<'a> {
     }
 }
 
-impl Value {
+impl LayerSettingValue {
     fn text(self) -> *const c_char {
         match self {
-            Value::Text(it) => it.as_ptr(),
-            Value::Bool(_) | Value::Number(_) => std::ptr::null(),
+            LayerSettingValue::Text(it) => it.as_ptr(),
+            LayerSettingValue::Bool(_) | LayerSettingValue::Number(_) => std::ptr::null(),
         }
     }
 }
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// Buffers that are made and ended at once.
-    pub(crate) fn churn(&self, times: u64) {
+    pub(crate) fn create_and_destroy_buffers(&self, times: u64) {
         for _ in 0..times {
             self.destroy_buffer(self.create_buffer());
         }

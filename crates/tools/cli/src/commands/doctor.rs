@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 
-use lavascope_loader::manifests::{self, Kind, Manifest};
+use lavascope_loader::manifests::{self, ManifestKind, Manifest};
 use lavascope_loader::{DeviceInfo, LoaderInfo, Version};
 
 use super::Outcome;
@@ -63,8 +63,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn examine() -> anyhow::Result<Report> {
-    let drivers = manifests::drivers(&manifests::system);
-    let layers = manifests::layers(&manifests::system);
+    let drivers = manifests::drivers(&manifests::process_variables);
+    let layers = manifests::layers(&manifests::process_variables);
     let answer = ask(None)?;
     let alone = match &answer {
         // With one driver only there is nothing to learn from asking it again.
@@ -179,9 +179,9 @@ fn device_row(device: &DeviceInfo) -> Vec<String> {
 fn manifest_row(manifest: &Manifest) -> Vec<String> {
     let state = match (&manifest.problem, manifest.kind) {
         (Some(_), _) => "problem, see findings",
-        (None, Kind::Driver) => "",
-        (None, Kind::ExplicitLayer) => "explicit",
-        (None, Kind::ImplicitLayer) => "implicit",
+        (None, ManifestKind::Driver) => "",
+        (None, ManifestKind::ExplicitLayer) => "explicit",
+        (None, ManifestKind::ImplicitLayer) => "implicit",
     };
     vec![
         manifest.name.clone(),

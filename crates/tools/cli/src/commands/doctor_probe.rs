@@ -2,7 +2,7 @@
 //!
 //! Hidden: only `doctor` starts it, and reads the lines of [`Message`] that it prints.
 
-use lavascope_loader::{Step, query};
+use lavascope_loader::{QueryStep, query};
 
 use super::Outcome;
 use crate::probe::Message;
@@ -10,7 +10,7 @@ use crate::text::emit;
 
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     // A failure to tell of a step is seen again when the result is told.
-    let mut watch = |step: Step| drop(tell(&Message::Doing(step.to_string())));
+    let mut watch = |step: QueryStep| drop(tell(&Message::Doing(step.to_string())));
     let result = query(&mut watch);
     tell(&match result {
         Ok(info) => Message::Told(info),

@@ -36,7 +36,7 @@ impl Compared {
         let mut expected = BTreeSet::new();
         for entry in std::fs::read_dir(&folder).with_context(failed)? {
             let name = entry.with_context(failed)?.file_name();
-            expected.extend(name.to_str().and_then(lavascope_picture::frame_of));
+            expected.extend(name.to_str().and_then(lavascope_picture::parse_file_name));
         }
         let part = arguments.frames.clone().unwrap_or(0..u64::MAX);
         expected.retain(|it| part.contains(&it.0));
@@ -71,7 +71,7 @@ impl Compared {
         let missing = self.expected.difference(&shown).map(|(frame, window)| Shot {
             frame: *frame,
             window: *window,
-            file: self.folder.join(lavascope_picture::name(*frame, *window)).display().to_string(),
+            file: self.folder.join(lavascope_picture::file_name(*frame, *window)).display().to_string(),
             width: 0,
             height: 0,
             difference: None,

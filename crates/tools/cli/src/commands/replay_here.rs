@@ -304,7 +304,7 @@ fn wait_for_enter(at: &Stopped) {
 
 /// Compares a picture, and writes it.
 fn keep((frame, window): (u64, usize), picture: &Picture, folder: Option<&Path>, other: Option<&Path>) -> Shot {
-    let name = lavascope_picture::name(frame, window);
+    let name = lavascope_picture::file_name(frame, window);
     let path = folder.or(other).unwrap_or(Path::new("")).join(&name);
     let mut shot = Shot {
         frame,

@@ -1,7 +1,7 @@
 //! Pictures of what a program presents: they are what its replay presents, and the program and its trace stay as they
 //! are.
 
-use lavascope_picture::{Picture, name, read, write};
+use lavascope_picture::{Picture, file_name, read, write};
 use serde_json::Value;
 
 use crate::bad_input::compiled;
@@ -23,7 +23,7 @@ fn compared(stage: &Stage, file: &str, options: &[&str]) -> (Option<i32>, Value)
 }
 
 fn picture(stage: &Stage, folder: &str, frame: u64) -> Picture {
-    read(&stage.folder.join(folder).join(name(frame, 0))).expect("a picture")
+    read(&stage.folder.join(folder).join(file_name(frame, 0))).expect("a picture")
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn what_a_program_presents_is_what_its_replay_presents() {
     let frames: Vec<&Value> = told["pictures"].as_array().expect("a list").iter().map(|it| &it["frame"]).collect();
     assert_eq!((code, frames), (Some(0), vec![&0.into(), &1.into(), &2.into(), &5.into()]), "{told:#}");
     // Nothing was written for that.
-    assert!(!stage.folder.join(name(0, 0)).exists());
+    assert!(!stage.folder.join(file_name(0, 0)).exists());
     // One pixel is another one, and one picture is of a frame that the trace has not.
     let mut other = picture(&stage, "shots", 2);
     other.rgba[5] ^= 1;
-    write(&stage.folder.join("shots").join(name(2, 0)), &other).expect("it can be written");
-    write(&stage.folder.join("shots").join(name(9, 0)), &other).expect("it can be written");
+    write(&stage.folder.join("shots").join(file_name(2, 0)), &other).expect("it can be written");
+    write(&stage.folder.join("shots").join(file_name(9, 0)), &other).expect("it can be written");
     let (code, told) = compared(&stage, "trace.lava", &["--compare", "shots"]);
     assert_eq!((code, &told["differences"]), (Some(1), &2.into()), "{told:#}");
     assert_eq!((&told["pictures"][2]["frame"], &told["pictures"][2]["difference"]), (&2.into(), &1.into()));
@@ -122,7 +122,7 @@ fn pictures_are_not_compared_with_themselves() {
     let mut command = stage.lavascope();
     command.args(["capture", "--null-driver", "--screenshot", "1", "-o", "trace.lava", "--"]).arg(samples());
     succeed(command.args(["present", "--no-check"]));
-    assert!(stage.folder.join(name(1, 0)).exists());
+    assert!(stage.folder.join(file_name(1, 0)).exists());
     let refused = |options: &[&str], why: &str| {
         let told = output(stage.lavascope().args(["replay", "--null", "trace.lava"]).args(options));
         assert!(told.status.code() == Some(2) && text(&told.stderr).contains(why), "{}", text(&told.stderr));
@@ -164,7 +164,7 @@ fn windows_that_are_presented_together_have_pictures_of_their_own() {
     let told = presented(&stage, "windows");
     assert!(told.contains("lavascope: windows: 6 pictures\n"), "{told}");
     for (frame, window, width) in (0..3).flat_map(|it| [(it, 0, 7), (it, 1, 5)]) {
-        let shown = read(&stage.folder.join("windows").join(name(frame, window))).expect("a picture");
+        let shown = read(&stage.folder.join("windows").join(file_name(frame, window))).expect("a picture");
         let color = [frame as u8, window as u8, 255, 255];
         assert_eq!((shown.width, shown.height), (width, 3));
         assert!(shown.rgba.chunks_exact(4).all(|it| it == color), "{frame}, {window}: {:?}", shown.rgba);

@@ -4,7 +4,7 @@ use lavascope_abi::*;
 
 use super::{hooks, points_of, read, written};
 use crate::DeviceTable;
-use crate::fence::{fence, insist};
+use crate::fence::{catch_panic, catch_panic_and_retry};
 use crate::gpu::commands::{BindCall, Commands, point_of};
 use crate::gpu::{Gpu, gpu_of, slice};
 
@@ -21,16 +21,16 @@ hooks! {
             };
             let is_primary = info.level == CommandBufferLevel::PRIMARY;
             let keep = || made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0, is_primary));
-            insist("vkAllocateCommandBuffers", keep, || ());
+            catch_panic_and_retry("vkAllocateCommandBuffers", keep, || ());
         }
         result
     }
     begin_command_buffer = fn(commands: CommandBuffer, p_info: Ptr<CommandBufferBeginInfo>) -> Result, |gpu, forward| {
-        fence("vkBeginCommandBuffer", || gpu.commands_end(&[commands.0], false), || ());
+        catch_panic("vkBeginCommandBuffer", || gpu.commands_end(&[commands.0], false), || ());
         forward()
     }
     reset_command_buffer = fn(commands: CommandBuffer, flags: CommandBufferResetFlags) -> Result, |gpu, forward| {
-        fence("vkResetCommandBuffer", || gpu.commands_end(&[commands.0], false), || ());
+        catch_panic("vkResetCommandBuffer", || gpu.commands_end(&[commands.0], false), || ());
         forward()
     }
     free_command_buffers = fn(device: Device, pool: CommandPool, count: u32, p_commands: Ptr<CommandBuffer>) -> (), |gpu, forward| {
@@ -40,7 +40,7 @@ hooks! {
             let handles: Vec<u64> = freed.iter().map(|it| it.0).collect();
             gpu.commands_end(&handles, true);
         };
-        fence("vkFreeCommandBuffers", end, || ());
+        catch_panic("vkFreeCommandBuffers", end, || ());
         forward();
     }
     create_command_pool = fn(device: Device, p_info: Ptr<CommandPoolCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<CommandPool>) -> Result, |gpu, forward| {
@@ -50,17 +50,17 @@ hooks! {
             // VUID-vkCreateCommandPool-pCommandPool-parameter: a place for the handle, which the call has written.
             let (flags, made) = unsafe { (read(p_info).flags.0, written(p_made)) };
             if flags & CommandPoolCreateFlags::PROTECTED.0 != 0 {
-                fence("vkCreateCommandPool", || _ = gpu.state().protected_pools.insert(made.0), || ());
+                catch_panic("vkCreateCommandPool", || _ = gpu.state().protected_pools.insert(made.0), || ());
             }
         }
         result
     }
     reset_command_pool = fn(device: Device, pool: CommandPool, flags: CommandPoolResetFlags) -> Result, |gpu, forward| {
-        fence("vkResetCommandPool", || gpu.pool_ends(pool, false), || ());
+        catch_panic("vkResetCommandPool", || gpu.pool_ends(pool, false), || ());
         forward()
     }
     destroy_command_pool = fn(device: Device, pool: CommandPool, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        fence("vkDestroyCommandPool", || gpu.pool_ends(pool, true), || ());
+        catch_panic("vkDestroyCommandPool", || gpu.pool_ends(pool, true), || ());
         forward();
     }
     cmd_bind_pipeline = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline) -> (), |gpu, forward| {
@@ -71,7 +71,7 @@ hooks! {
                 gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, checked));
             }
         };
-        insist("vkCmdBindPipeline", note, || ());
+        catch_panic_and_retry("vkCmdBindPipeline", note, || ());
     }
     cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, forward| {
         forward();
@@ -79,7 +79,7 @@ hooks! {
         // VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter: arrays of so many until the call returns.
         let (sets, offsets) = unsafe { (slice(p_sets, count), slice(p_offsets, offset_count)) };
         let bind = BindCall { layout, first, sets, offsets };
-        insist("vkCmdBindDescriptorSets", || gpu.bound(commands, point_of(point).into_iter(), &bind), || ());
+        catch_panic_and_retry("vkCmdBindDescriptorSets", || gpu.bound(commands, point_of(point).into_iter(), &bind), || ());
     }
     cmd_bind_descriptor_sets2 = fn(commands: CommandBuffer, p_info: Ptr<BindDescriptorSetsInfo>) -> (), |gpu, forward| {
         forward();
@@ -92,13 +92,13 @@ hooks! {
             (it, sets, slice(it.p_dynamic_offsets, it.dynamic_offset_count))
         };
         let bind = BindCall { layout: it.layout, first: it.first_set, sets, offsets };
-        insist("vkCmdBindDescriptorSets2", || gpu.bound(commands, points_of(it.stage_flags), &bind), || ());
+        catch_panic_and_retry("vkCmdBindDescriptorSets2", || gpu.bound(commands, points_of(it.stage_flags), &bind), || ());
     }
     cmd_push_constants = fn(commands: CommandBuffer, layout: PipelineLayout, stages: ShaderStageFlags, offset: u32, size: u32, p_values: Ptr<u8>) -> (), |gpu, forward| {
         let Some(next) = gpu.next.cmd_push_constants else { return forward() };
         // SAFETY: VUID-vkCmdPushConstants-pValues-parameter: an array of `size` bytes until the call returns.
         let all = || unsafe { gpu.pushed(commands, layout, (stages, offset), (p_values, size)) };
-        let all = insist("vkCmdPushConstants", all, || stages);
+        let all = catch_panic_and_retry("vkCmdPushConstants", all, || stages);
         // SAFETY: the driver's function, with the application's parameters, but for stages that the layout has besides
         // (VUID-vkCmdPushConstants-offset-01796 wants them).
         unsafe { next(commands, layout, all, offset, size, p_values) };
@@ -109,7 +109,7 @@ hooks! {
         let it = unsafe { read(p_info) };
         // SAFETY: VUID-VkPushConstantsInfo-pValues-parameter: an array of `size` bytes until the call returns.
         let all = || unsafe { gpu.pushed(commands, it.layout, (it.stage_flags, it.offset), (it.p_values, it.size)) };
-        let changed = PushConstantsInfo { stage_flags: insist("vkCmdPushConstants2", all, || it.stage_flags), ..*it };
+        let changed = PushConstantsInfo { stage_flags: catch_panic_and_retry("vkCmdPushConstants2", all, || it.stage_flags), ..*it };
         // SAFETY: the driver's function, with the application's parameters, but for stages that the layout has besides
         // (VUID-VkPushConstantsInfo-offset-01796 wants them).
         unsafe { next(commands, Ptr::to(&changed)) };
@@ -118,7 +118,7 @@ hooks! {
         forward();
         // SAFETY: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter: an array of so many until the call returns.
         let secondaries = unsafe { slice(p_secondaries, count) }.iter().map(|it| it.0);
-        insist("vkCmdExecuteCommands", || gpu.with_commands(commands, |it| it.execute(secondaries.clone())), || ());
+        catch_panic_and_retry("vkCmdExecuteCommands", || gpu.with_commands(commands, |it| it.execute(secondaries.clone())), || ());
     }
 }
 

@@ -10,7 +10,7 @@ use lavascope_abi::*;
 use super::pipelines::Plan;
 use super::{Gpu, slice};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::catch_panic;
 
 /// Defines a function for each, and one that puts them into a table. A body has the checks of the device at hand, and a
 /// function that passes the call on as it is; for one with other parameters it takes the driver's function from
@@ -113,9 +113,9 @@ impl Gpu {
             self.finish(plans, &made, is_planned);
             true
         };
-        if !fence("pipelines", finish, || false) && is_planned {
+        if !catch_panic("pipelines", finish, || false) && is_planned {
             // Nobody leads them to tables: the application gets them without code of ours.
-            fence("pipelines", || self.forget_pipelines(&made), || ());
+            catch_panic("pipelines", || self.forget_pipelines(&made), || ());
             if let Some(destroy) = self.next.destroy_pipeline {
                 // SAFETY: made above with `p_allocator`, and the application does not have them yet.
                 made.iter().for_each(|it| unsafe { destroy(self.device, *it, p_allocator) });

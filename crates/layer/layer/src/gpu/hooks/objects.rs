@@ -6,7 +6,7 @@ use lavascope_abi::*;
 
 use super::{hooks, read, written};
 use crate::DeviceTable;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 use crate::gpu::layouts::SetLayout;
 use crate::gpu::pipelines::{Plan, read_words};
 use crate::gpu::recipe::Recipe;
@@ -26,7 +26,7 @@ hooks! {
                 gpu.state().set_layouts.insert(made.0, Arc::new(layout));
             };
             // Upkeep: by the sets it is decided how a pipeline layout is changed, and that goes on.
-            fence("vkCreateDescriptorSetLayout", keep, || ());
+            catch_panic("vkCreateDescriptorSetLayout", keep, || ());
         }
         result
     }
@@ -36,7 +36,7 @@ hooks! {
             state.set_layouts.remove(&it.0);
             state.objects.keeps_set_layout(it, p_allocator)
         };
-        if !fence("vkDestroyDescriptorSetLayout", is_kept, || false) {
+        if !catch_panic("vkDestroyDescriptorSetLayout", is_kept, || false) {
             forward();
         }
     }
@@ -47,16 +47,16 @@ hooks! {
         let create = || unsafe { gpu.create_layout(next, p_info, p_allocator, p_made) };
         // Upkeep: for the application it may be compatible with layouts that were changed before, so this one is
         // changed in the same way.
-        fence("vkCreatePipelineLayout", create, || None).unwrap_or_else(forward)
+        catch_panic("vkCreatePipelineLayout", create, || None).unwrap_or_else(forward)
     }
     destroy_pipeline_layout = fn(device: Device, it: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
             gpu.state().layouts.remove(&it.0);
             gpu.sets_changed();
         };
-        fence("vkDestroyPipelineLayout", forget, || ());
+        catch_panic("vkDestroyPipelineLayout", forget, || ());
         forward();
-        fence("vkDestroyPipelineLayout", || gpu.sweep_layouts(), || ());
+        catch_panic("vkDestroyPipelineLayout", || gpu.sweep_layouts(), || ());
     }
     create_shader_module = fn(device: Device, p_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderModule>) -> Result, |gpu, forward| {
         let result = forward();
@@ -74,7 +74,7 @@ hooks! {
                     state.marked_modules.insert(made.0);
                 }
             };
-            while_on("vkCreateShaderModule", keep, || ());
+            run_if_enabled("vkCreateShaderModule", keep, || ());
         }
         result
     }
@@ -85,7 +85,7 @@ hooks! {
             state.names.end(ObjectType::SHADER_MODULE, it.0);
             state.marked_modules.remove(&it.0);
         };
-        fence("vkDestroyShaderModule", forget, || ());
+        catch_panic("vkDestroyShaderModule", forget, || ());
         forward();
     }
     create_render_pass = fn(device: Device, p_info: Ptr<RenderPassCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, forward| {
@@ -93,7 +93,7 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateRenderPass-pRenderPass-parameter: a place for the handle, which the call has written.
             let made = unsafe { written(p_made) };
-            while_on("vkCreateRenderPass", || gpu.state().passes.add(made), || ());
+            run_if_enabled("vkCreateRenderPass", || gpu.state().passes.add(made), || ());
         }
         result
     }
@@ -102,12 +102,12 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateRenderPass2-pRenderPass-parameter: a place for the handle, which the call has written.
             let made = unsafe { written(p_made) };
-            while_on("vkCreateRenderPass2", || gpu.state().passes.add(made), || ());
+            run_if_enabled("vkCreateRenderPass2", || gpu.state().passes.add(made), || ());
         }
         result
     }
     destroy_render_pass = fn(device: Device, it: RenderPass, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        if !fence("vkDestroyRenderPass", || gpu.keeps_pass(it, p_allocator), || false) {
+        if !catch_panic("vkDestroyRenderPass", || gpu.keeps_pass(it, p_allocator), || false) {
             forward();
         }
     }
@@ -124,7 +124,7 @@ hooks! {
                 Some(plan)
             }
         };
-        let plans = while_on("vkCreateComputePipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
+        let plans = run_if_enabled("vkCreateComputePipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
         let change = |(info, plan): (&ComputePipelineCreateInfo, &Option<Plan>)| {
             let stage = plan.as_ref().and_then(|it| it.infos.first()).copied().unwrap_or(info.stage);
             ComputePipelineCreateInfo { stage, ..*info }
@@ -154,7 +154,7 @@ hooks! {
             }
         };
         // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
-        let plans = fence("vkCreateGraphicsPipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
+        let plans = catch_panic("vkCreateGraphicsPipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
         let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<Plan>)| {
             let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
             GraphicsPipelineCreateInfo { p_stages: stages, ..*info }
@@ -181,13 +181,13 @@ hooks! {
             }
             gpu.state().names.end(ObjectType::PIPELINE, it.0);
         };
-        fence("vkDestroyPipeline", forget, || ());
+        catch_panic("vkDestroyPipeline", forget, || ());
         forward();
     }
     allocate_memory = fn(device: Device, p_info: Ptr<MemoryAllocateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DeviceMemory>) -> Result, |gpu, forward| {
         let mut result = forward();
         // What of ours nobody uses at the moment is the application's if it needs it.
-        if LACKS.contains(&result) && fence("vkAllocateMemory", || gpu.release_spares(), || false) {
+        if LACKS.contains(&result) && catch_panic("vkAllocateMemory", || gpu.release_spares(), || false) {
             result = forward();
         }
         if result == Result::SUCCESS {
@@ -198,7 +198,7 @@ hooks! {
     free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         if it.0 != 0 {
             gpu.allocations.remove();
-            fence("vkFreeMemory", || gpu.unmapped(it), || ());
+            catch_panic("vkFreeMemory", || gpu.unmapped(it), || ());
         }
         forward();
     }
@@ -212,7 +212,7 @@ hooks! {
                 state.addresses.add(buffer.0, address, bytes);
             }
         };
-        while_on("vkGetBufferDeviceAddress", note, || ());
+        run_if_enabled("vkGetBufferDeviceAddress", note, || ());
         address
     }
     create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, forward| {
@@ -220,7 +220,7 @@ hooks! {
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter: a valid structure until the call returns.
         let info = unsafe { read(p_info) };
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter: valid, with its chain.
-        let usage = while_on("vkCreateBuffer", || unsafe { gpu.buffer_usage(info) }, || info.usage);
+        let usage = run_if_enabled("vkCreateBuffer", || unsafe { gpu.buffer_usage(info) }, || info.usage);
         let changed = BufferCreateInfo { usage, ..*info };
         // SAFETY: the driver's function, with the application's parameters, but for a use more, which is of a feature
         // that every device has.
@@ -232,7 +232,7 @@ hooks! {
                 gpu.state().buffers.insert(made.0, info.size);
                 gpu.note_bindable(made, usage);
             };
-            while_on("vkCreateBuffer", keep, || ());
+            run_if_enabled("vkCreateBuffer", keep, || ());
         }
         result
     }
@@ -245,7 +245,7 @@ hooks! {
             let name = state.names.end(ObjectType::BUFFER, it.0);
             state.addresses.remove(it.0, name);
         };
-        fence("vkDestroyBuffer", forget, || ());
+        catch_panic("vkDestroyBuffer", forget, || ());
         forward();
     }
     create_buffer_view = fn(device: Device, p_info: Ptr<BufferViewCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<BufferView>) -> Result, |gpu, forward| {
@@ -259,12 +259,12 @@ hooks! {
                 let texels = state.texels(info);
                 state.views.insert(made.0, texels);
             };
-            while_on("vkCreateBufferView", keep, || ());
+            run_if_enabled("vkCreateBufferView", keep, || ());
         }
         result
     }
     destroy_buffer_view = fn(device: Device, it: BufferView, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        fence("vkDestroyBufferView", || _ = gpu.state().views.remove(&it.0), || ());
+        catch_panic("vkDestroyBufferView", || _ = gpu.state().views.remove(&it.0), || ());
         forward();
     }
     set_debug_utils_object_name_ext = fn(device: Device, p_info: Ptr<DebugUtilsObjectNameInfoEXT>) -> Result, |gpu, forward| {
@@ -273,12 +273,12 @@ hooks! {
             // VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null, or a string that ends with a zero.
             let (it, name) = unsafe {
                 let it = read(p_info);
-                (it, crate::entry::text(it.p_object_name))
+                (it, crate::entry::c_str(it.p_object_name))
             };
             let name = name.map(|it| it.to_string_lossy().into_owned());
             gpu.state().names.set(it.object_type, it.object_handle, name);
         };
-        while_on("vkSetDebugUtilsObjectNameEXT", note, || ());
+        run_if_enabled("vkSetDebugUtilsObjectNameEXT", note, || ());
         forward()
     }
 }

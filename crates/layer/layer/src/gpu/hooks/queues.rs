@@ -6,7 +6,7 @@ use lavascope_abi::*;
 
 use super::{hooks, read, written};
 use crate::DeviceTable;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 use crate::gpu::harvest::Batch;
 use crate::gpu::{Gpu, gpu_of, slice};
 
@@ -49,7 +49,7 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkWaitSemaphores-pWaitInfo-parameter: a valid structure, with its arrays, until the call
             // returns; its semaphores are alive until then.
-            while_on("vkWaitSemaphores", || unsafe { gpu.semaphores_waited(read(p_info)) }, || ());
+            run_if_enabled("vkWaitSemaphores", || unsafe { gpu.semaphores_waited(read(p_info)) }, || ());
         }
         result
     }
@@ -58,7 +58,7 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place for the value, which the call has written.
             let value = unsafe { written(p_value) };
-            while_on("vkGetSemaphoreCounterValue", || gpu.counter_reached(it, value), || ());
+            run_if_enabled("vkGetSemaphoreCounterValue", || gpu.counter_reached(it, value), || ());
         }
         result
     }
@@ -67,28 +67,28 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkWaitForFences-pFences-parameter: an array of so many fences that are alive until the call
             // returns.
-            while_on("vkWaitForFences", || unsafe { gpu.fences_waited(count, p_fences, wait_all.0 != 0) }, || ());
+            run_if_enabled("vkWaitForFences", || unsafe { gpu.fences_waited(count, p_fences, wait_all.0 != 0) }, || ());
         }
         result
     }
     get_fence_status = fn(device: Device, it: Fence) -> Result, |gpu, forward| {
         let result = gpu.after_call(forward());
         if result == Result::SUCCESS {
-            while_on("vkGetFenceStatus", || gpu.fence_signaled(it), || ());
+            run_if_enabled("vkGetFenceStatus", || gpu.fence_signaled(it), || ());
         }
         result
     }
     queue_wait_idle = fn(queue: Queue) -> Result, |gpu, forward| {
         let result = gpu.after_call(forward());
         if result == Result::SUCCESS {
-            while_on("vkQueueWaitIdle", || gpu.queue_idle(queue), || ());
+            run_if_enabled("vkQueueWaitIdle", || gpu.queue_idle(queue), || ());
         }
         result
     }
     device_wait_idle = fn(device: Device) -> Result, |gpu, forward| {
         let result = gpu.after_call(forward());
         if result == Result::SUCCESS {
-            while_on("vkDeviceWaitIdle", || gpu.device_idle(), || ());
+            run_if_enabled("vkDeviceWaitIdle", || gpu.device_idle(), || ());
         }
         result
     }
@@ -97,13 +97,13 @@ hooks! {
 impl Gpu {
     /// Work is about to be submitted. Once everything is off, its shaders get tables by which all is right.
     fn before_submit(&self, name: &str, (queue, signaled): (Queue, Fence), batch: impl Fn() -> Batch) {
-        let permit = || fence(name, || self.permit(&batch().commands), || ());
-        while_on(name, || self.submit(queue, signaled, batch()), permit);
+        let permit = || catch_panic(name, || self.permit(&batch().commands), || ());
+        run_if_enabled(name, || self.submit(queue, signaled, batch()), permit);
     }
 
     /// The host is about to let work go on that waits, and that may use what was made meanwhile.
     fn before_signal(&self, name: &str) {
-        while_on(name, || self.host_signals(), || fence(name, || self.permit_submitted(), || ()));
+        run_if_enabled(name, || self.host_signals(), || catch_panic(name, || self.permit_submitted(), || ()));
     }
 
     /// What became of a call: if the device is lost, what was recorded until then is told.
@@ -113,7 +113,7 @@ impl Gpu {
             self.stop_feedback();
         }
         if result == Result::ERROR_DEVICE_LOST {
-            while_on("a lost device", || self.device_idle(), || ());
+            run_if_enabled("a lost device", || self.device_idle(), || ());
         }
         result
     }

@@ -4,7 +4,7 @@ use lavascope_abi::*;
 
 use super::{hooks, read};
 use crate::DeviceTable;
-use crate::fence::{fence, while_on};
+use crate::fence::{catch_panic, run_if_enabled};
 use crate::gpu::{Gpu, gpu_of, slice};
 
 hooks! {
@@ -15,7 +15,7 @@ hooks! {
             // the call returns; VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter: places for as many handles as
             // it says, which the call has written.
             let keep = || unsafe { gpu.state().add_sets(read(p_info), p_made) };
-            while_on("vkAllocateDescriptorSets", keep, || ());
+            run_if_enabled("vkAllocateDescriptorSets", keep, || ());
         }
         result
     }
@@ -27,15 +27,15 @@ hooks! {
             sets.iter().for_each(|it| drop(state.sets.remove(&it.0)));
             gpu.sets_changed();
         };
-        fence("vkFreeDescriptorSets", forget, || ());
+        catch_panic("vkFreeDescriptorSets", forget, || ());
         forward()
     }
     reset_descriptor_pool = fn(device: Device, pool: DescriptorPool, flags: DescriptorPoolResetFlags) -> Result, |gpu, forward| {
-        fence("vkResetDescriptorPool", || gpu.forget_pool(pool), || ());
+        catch_panic("vkResetDescriptorPool", || gpu.forget_pool(pool), || ());
         forward()
     }
     destroy_descriptor_pool = fn(device: Device, pool: DescriptorPool, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        fence("vkDestroyDescriptorPool", || gpu.forget_pool(pool), || ());
+        catch_panic("vkDestroyDescriptorPool", || gpu.forget_pool(pool), || ());
         forward();
     }
     update_descriptor_sets = fn(device: Device, write_count: u32, p_writes: Ptr<WriteDescriptorSet>, copy_count: u32, p_copies: Ptr<CopyDescriptorSet>) -> (), |gpu, forward| {
@@ -52,7 +52,7 @@ hooks! {
             gpu.sets_changed();
         };
         let written = || writes.iter().map(|it| it.dst_set).chain(copies.iter().map(|it| it.dst_set));
-        while_on("vkUpdateDescriptorSets", note, || gpu.forget_contents("vkUpdateDescriptorSets", written()));
+        run_if_enabled("vkUpdateDescriptorSets", note, || gpu.forget_contents("vkUpdateDescriptorSets", written()));
     }
 }
 
@@ -69,6 +69,6 @@ impl Gpu {
             sets.for_each(|it| state.sets.get_mut(&it.0).into_iter().for_each(crate::gpu::descriptors::Set::forget));
             self.sets_changed();
         };
-        fence(name, forget, || ());
+        catch_panic(name, forget, || ());
     }
 }

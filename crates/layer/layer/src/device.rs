@@ -14,7 +14,7 @@ use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::facts;
 use crate::fence::{catch_panic, is_disabled, run_if_enabled};
-use crate::gpu::{self, Gpu};
+use crate::gpu::{self, DeviceChecks};
 use crate::hub::PROCESS_STATE;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
@@ -42,7 +42,7 @@ pub(crate) struct DeviceData {
     /// What was found and not told yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
     /// None where shaders do not check themselves.
-    pub(crate) gpu: Option<Arc<Gpu>>,
+    pub(crate) gpu: Option<Arc<DeviceChecks>>,
     /// None where all surfaces are the driver's.
     pub(crate) headless_surfaces: Option<HeadlessDevice>,
     /// None where nobody wants to see what it presents.
@@ -157,13 +157,13 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
 ///
 /// The parameters must be those of a valid `vkCreateDevice` that succeeded and has not returned to the application. The
 /// device must have been made with them and with these wishes, and `get_device` must be the `vkGetDeviceProcAddr` of
-/// what comes next in its chain. Whoever has the result calls `Gpu::end` and `Pictures::end` before the device is
+/// what comes next in its chain. Whoever has the result calls `DeviceChecks::end` and `Pictures::end` before the device is
 /// destroyed.
 unsafe fn new_device_data(
     instance: &InstanceData,
     params: &CreateDeviceParams,
     (device, get_device): (Device, GetProcAddr),
-    (wish, gpu_wish): (Option<MemoryImportRequest>, Option<gpu::Wish>),
+    (wish, gpu_wish): (Option<MemoryImportRequest>, Option<gpu::DeviceRequest>),
 ) -> DeviceData {
     // SAFETY: by the contract of this function `get_device` gives the functions of this device, which are there until
     // it is destroyed. The table ends with it: `destroy` drops what has it.
@@ -175,8 +175,8 @@ unsafe fn new_device_data(
         // SAFETY: the functions of this device, as those in the table.
         let next = unsafe { DeviceTable::load(|name| next_proc_addr(get_device, device.0, name)) };
         // SAFETY: the contract of this function: the device was just made with this wish on this physical device, and
-        // `next` has its functions. `destroy` calls `Gpu::end` before the device goes.
-        unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
+        // `next` has its functions. `destroy` calls `DeviceChecks::end` before the device goes.
+        unsafe { DeviceChecks::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
     });
     // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
     let info = unsafe { params.p_create_info.as_ptr().as_ref() };
@@ -235,11 +235,11 @@ unsafe fn enables_device_fault(info: Ptr<DeviceCreateInfo>) -> bool {
 ///
 /// The parameters must be those of a valid `vkCreateDevice` that has not returned, on a physical device of the
 /// instance.
-unsafe fn gpu_request(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::Wish> {
+unsafe fn gpu_request(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::DeviceRequest> {
     instance.gpu.as_ref()?;
-    // SAFETY: the contract of this function, which is that of `Wish::of`.
-    let found = unsafe { gpu::Wish::of(instance, params) };
-    found.map_err(|text| gpu::say(&instance.messages, text)).ok()
+    // SAFETY: the contract of this function, which is that of `DeviceRequest::of`.
+    let found = unsafe { gpu::DeviceRequest::of(instance, params) };
+    found.map_err(|text| gpu::warn_unchecked(&instance.messages, text)).ok()
 }
 
 /// Where messages about a new device wait.
@@ -259,7 +259,7 @@ unsafe fn call_next(
     instance: &InstanceData,
     create: FnCreateDevice,
     params: &CreateDeviceParams,
-    (wish, gpu): (Option<&MemoryImportRequest>, Option<&gpu::Wish>),
+    (wish, gpu): (Option<&MemoryImportRequest>, Option<&gpu::DeviceRequest>),
 ) -> (Result, (bool, bool)) {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
     let mut has_wish = (false, false);

@@ -43,7 +43,7 @@ pub(crate) struct InstanceData {
     /// The version of Vulkan that the application is written for.
     pub(crate) api_version: u32,
     /// What shaders check themselves, and what of it is shown; none if nothing.
-    pub(crate) gpu: Option<Arc<gpu::Config>>,
+    pub(crate) gpu: Option<Arc<gpu::ChecksConfig>>,
     /// What surfaces of ours stand in the place of; none where there are none.
     pub(crate) headless_surfaces: Option<unseen::HeadlessInstanceFunctions>,
     /// Which frames somebody wants to see; none where not any.
@@ -152,7 +152,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             memory_interest: memory_interest(&settings),
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
-            gpu: gpu::Config::of(&settings, &messages).map(Arc::new),
+            gpu: gpu::ChecksConfig::from_settings(&settings, &messages).map(Arc::new),
             pictures: pictures::ScreenshotFrames::of(&settings).map(Arc::new),
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,

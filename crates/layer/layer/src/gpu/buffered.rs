@@ -10,14 +10,14 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_instrument::tables;
 
-use super::addresses::Found;
-use super::arena::Region;
-use super::commands::{Bind, Commands, point_of};
-use super::descriptors::{self, Bound};
-use super::hooks::{hooks, points_of, read, written};
-use super::layouts::SetLayout;
-use super::variants::Variant;
-use super::{Gpu, State, gpu_of, place, slice};
+use super::addresses::BufferAddressLookup;
+use super::arena::ArenaRegion;
+use super::commands::{BoundSets, CommandBufferState, bind_point_index};
+use super::descriptors::{self, BoundDescriptor};
+use super::hooks::{hooks, bind_points_of_stages, deref_param, read_output};
+use super::layouts::SetLayoutState;
+use super::variants::PipelineVariant;
+use super::{DeviceChecks, ChecksState, checks_of, out_ptr, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::fence::{catch_panic, catch_panic_and_retry, is_disabled, run_if_enabled};
@@ -32,25 +32,25 @@ const NOT_MAPPED: &str =
 #[derive(Default)]
 pub(super) struct DescriptorBuffers {
     /// By type and bytes.
-    known: HashMap<(i32, Box<[u8]>), Bound>,
+    descriptor_by_bytes: HashMap<(i32, Box<[u8]>), BoundDescriptor>,
     /// Bytes of a descriptor, by type.
     sizes: HashMap<i32, u64>,
-    mapped: HashMap<u64, Mapped>,
+    mapped: HashMap<u64, MappedDescriptorMemory>,
     /// The memory of buffers, and where in it they begin.
     memory: HashMap<u64, (u64, u64)>,
 }
 
 /// Memory that is mapped: where, and which of its bytes, from the first one up to the end.
-struct Mapped {
+struct MappedDescriptorMemory {
     at: u64,
     first: u64,
     end: u64,
 }
 
-impl Mapped {
-    fn new(at: u64, offset: u64, size: u64) -> Mapped {
+impl MappedDescriptorMemory {
+    fn new(at: u64, offset: u64, size: u64) -> MappedDescriptorMemory {
         // The size may be all of the rest, which is the largest number.
-        Mapped { at, first: offset, end: offset.saturating_add(size) }
+        MappedDescriptorMemory { at, first: offset, end: offset.saturating_add(size) }
     }
 
     /// Where so many bytes are, from one on; none where not all of them are mapped.
@@ -70,7 +70,7 @@ impl DescriptorBuffers {
 
 /// A buffer with descriptors, as it was bound.
 #[derive(Clone)]
-pub(super) struct BoundBuffer {
+pub(super) struct BoundDescriptorBuffer {
     address: u64,
     usage: BufferUsageFlags,
     /// What is said in chained structures: the buffer for those that are pushed, and flags of the newer kind.
@@ -80,12 +80,12 @@ pub(super) struct BoundBuffer {
 
 /// The chained structures of a bind.
 #[derive(Default)]
-struct Chain {
+struct BindingInfoChain {
     usage: Option<BufferUsageFlags2CreateInfo>,
     pushed: Option<DescriptorBufferBindingPushDescriptorBufferHandleEXT>,
 }
 
-impl Chain {
+impl BindingInfoChain {
     /// Leads the first structure to the second. It must not move after this, until nobody follows the chain any more.
     fn link(&mut self) -> Ptr<Opaque> {
         let pushed = self.pushed.as_ref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
@@ -94,18 +94,18 @@ impl Chain {
     }
 }
 
-impl BoundBuffer {
+impl BoundDescriptorBuffer {
     /// # Safety
     ///
     /// The info must be valid, with its chain.
-    unsafe fn read(info: &DescriptorBufferBindingInfoEXT) -> BoundBuffer {
+    unsafe fn read(info: &DescriptorBufferBindingInfoEXT) -> BoundDescriptorBuffer {
         let pushed = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
         let usage = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
         // SAFETY: the contract of this function, and these are the structures of these types.
         unsafe {
             let pushed = find_in_chain::<DescriptorBufferBindingPushDescriptorBufferHandleEXT>(info.p_next, pushed);
             let usage = find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, usage);
-            BoundBuffer {
+            BoundDescriptorBuffer {
                 address: info.address,
                 usage: info.usage,
                 pushed: pushed.map(|it| (*it.as_ptr()).buffer),
@@ -114,7 +114,7 @@ impl BoundBuffer {
         }
     }
 
-    fn chain(&self) -> Chain {
+    fn chain(&self) -> BindingInfoChain {
         let pushed = self.pushed.map(|buffer| {
             let mut it = DescriptorBufferBindingPushDescriptorBufferHandleEXT::zeroed();
             it.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
@@ -127,7 +127,7 @@ impl BoundBuffer {
             it.usage = usage;
             it
         });
-        Chain { usage, pushed }
+        BindingInfoChain { usage, pushed }
     }
 
     fn info(&self, chain: Ptr<Opaque>) -> DescriptorBufferBindingInfoEXT {
@@ -140,17 +140,17 @@ impl BoundBuffer {
 }
 
 /// What of descriptors in buffers is bound: the buffers, and the sets in them by bind point.
-pub(super) struct InBuffers {
-    pub(super) buffers: Vec<BoundBuffer>,
-    pub(super) sets: Vec<(PipelineBindPoint, Bind)>,
+pub(super) struct DescriptorBufferBindings {
+    pub(super) buffers: Vec<BoundDescriptorBuffer>,
+    pub(super) sets: Vec<(PipelineBindPoint, BoundSets)>,
 }
 
 /// A table of descriptors in buffers, for draws of a command buffer.
-pub(super) struct Buffered {
-    variant: Arc<Variant>,
+pub(super) struct DescriptorBufferTable {
+    variant: Arc<PipelineVariant>,
     /// Where each set begins.
     sets: Vec<Option<u64>>,
-    table: Region,
+    table: ArenaRegion,
     words: Vec<u32>,
     /// The sets and bindings that shaders access.
     bindings: BTreeSet<(u32, u32)>,
@@ -168,15 +168,15 @@ hooks! {
         // many as ours has.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.as_mut_ptr(), bytes.len()) };
         // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter: a valid structure until the call returns.
-        let note = || unsafe { gpu.state().got_descriptor(read(p_info), bytes) };
+        let note = || unsafe { gpu.state().record_descriptor(deref_param(p_info), bytes) };
         run_if_enabled("vkGetDescriptorEXT", note, || ());
     }
     map_memory = fn(device: Device, memory: DeviceMemory, offset: u64, size: u64, flags: MemoryMapFlags, p_data: Ptr<Opaque>) -> Result, |gpu, forward| {
         let result = forward();
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkMapMemory-ppData-parameter: a place for an address, which the call has written.
-            let at = unsafe { written(p_data.cast::<u64>()) };
-            run_if_enabled("vkMapMemory", || gpu.mapped(memory, Mapped::new(at, offset, size)), || ());
+            let at = unsafe { read_output(p_data.cast::<u64>()) };
+            run_if_enabled("vkMapMemory", || gpu.record_mapping(memory, MappedDescriptorMemory::new(at, offset, size)), || ());
         }
         result
     }
@@ -185,29 +185,29 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkMapMemory2-pMemoryMapInfo-parameter: a valid structure until the call returns;
             // VUID-vkMapMemory2-ppData-parameter: a place for an address, which the call has written.
-            let (info, at) = unsafe { (read(p_info), written(p_data.cast::<u64>())) };
-            run_if_enabled("vkMapMemory2", || gpu.mapped(info.memory, Mapped::new(at, info.offset, info.size)), || ());
+            let (info, at) = unsafe { (deref_param(p_info), read_output(p_data.cast::<u64>())) };
+            run_if_enabled("vkMapMemory2", || gpu.record_mapping(info.memory, MappedDescriptorMemory::new(at, info.offset, info.size)), || ());
         }
         result
     }
     unmap_memory = fn(device: Device, memory: DeviceMemory) -> (), |gpu, forward| {
-        catch_panic("vkUnmapMemory", || gpu.unmapped(memory), || ());
+        catch_panic("vkUnmapMemory", || gpu.forget_mapping(memory), || ());
         forward();
     }
     unmap_memory2 = fn(device: Device, p_info: Ptr<MemoryUnmapInfo>) -> Result, |gpu, forward| {
         // SAFETY: VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter: a valid structure until the call returns.
-        let memory = unsafe { read(p_info) }.memory;
-        catch_panic("vkUnmapMemory2", || gpu.unmapped(memory), || ());
+        let memory = unsafe { deref_param(p_info) }.memory;
+        catch_panic("vkUnmapMemory2", || gpu.forget_mapping(memory), || ());
         forward()
     }
     bind_buffer_memory = fn(device: Device, buffer: Buffer, memory: DeviceMemory, offset: u64) -> Result, |gpu, forward| {
-        run_if_enabled("vkBindBufferMemory", || gpu.bound_memory(buffer, memory, offset), || ());
+        run_if_enabled("vkBindBufferMemory", || gpu.record_buffer_memory(buffer, memory, offset), || ());
         forward()
     }
     bind_buffer_memory2 = fn(device: Device, count: u32, p_infos: Ptr<BindBufferMemoryInfo>) -> Result, |gpu, forward| {
         // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: an array of so many until the call returns.
         let infos = unsafe { slice(p_infos, count) };
-        let note = || infos.iter().for_each(|it| gpu.bound_memory(it.buffer, it.memory, it.memory_offset));
+        let note = || infos.iter().for_each(|it| gpu.record_buffer_memory(it.buffer, it.memory, it.memory_offset));
         run_if_enabled("vkBindBufferMemory2", note, || ());
         forward()
     }
@@ -216,7 +216,7 @@ hooks! {
         // SAFETY: VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter: an array of so many until the call returns.
         let infos = unsafe { slice(p_infos, count) };
         // SAFETY: VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter: each is valid, with its chain.
-        let all = || infos.iter().map(|it| unsafe { BoundBuffer::read(it) }).collect();
+        let all = || infos.iter().map(|it| unsafe { BoundDescriptorBuffer::read(it) }).collect();
         let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = all());
         catch_panic_and_retry("vkCmdBindDescriptorBuffersEXT", note, || ());
     }
@@ -225,7 +225,7 @@ hooks! {
         // SAFETY: VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-parameter and
         // VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-parameter: arrays of so many until the call returns.
         let (indices, offsets) = unsafe { (slice(p_indices, count), slice(p_offsets, count)) };
-        let note = || gpu.bound_offsets(commands, point_of(point).into_iter(), (layout, first), indices, offsets);
+        let note = || gpu.record_buffer_offsets(commands, bind_point_index(point).into_iter(), (layout, first), indices, offsets);
         catch_panic_and_retry("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, forward| {
@@ -234,47 +234,47 @@ hooks! {
         // until the call returns; VUID-VkSetDescriptorBufferOffsetsInfoEXT-pBufferIndices-parameter and
         // VUID-VkSetDescriptorBufferOffsetsInfoEXT-pOffsets-parameter: arrays of as many as it says.
         let (it, indices, offsets) = unsafe {
-            let it = read(p_info);
+            let it = deref_param(p_info);
             (it, slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count))
         };
-        let note = || gpu.bound_offsets(commands, points_of(it.stage_flags), (it.layout, it.first_set), indices, offsets);
+        let note = || gpu.record_buffer_offsets(commands, bind_points_of_stages(it.stage_flags), (it.layout, it.first_set), indices, offsets);
         catch_panic_and_retry("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Where the bindings of a set in a buffer begin.
-    pub(super) fn ask_offsets(&self, handle: DescriptorSetLayout, layout: &mut SetLayout) {
+    pub(super) fn query_binding_offsets(&self, handle: DescriptorSetLayout, layout: &mut SetLayoutState) {
         let Some(ask) = self.next.get_descriptor_set_layout_binding_offset_ext else { return };
-        if !layout.is_in_buffer() {
+        if !layout.is_in_descriptor_buffer() {
             return;
         }
-        let offset = |(number, slot): (usize, &super::layouts::Slot)| {
+        let offset = |(number, slot): (usize, &super::layouts::LayoutBinding)| {
             let mut offset = 0;
             if slot.count > 0 {
                 // SAFETY: the hook of the application's call made the layout, for descriptors in buffers and with this
                 // binding, and nobody else knows it yet; the place is ours.
-                unsafe { ask(self.device, handle, number as u32, place(&mut offset)) };
+                unsafe { ask(self.device, handle, number as u32, out_ptr(&mut offset)) };
             }
             offset
         };
         layout.offsets = layout.bindings.iter().enumerate().map(offset).collect();
     }
 
-    fn mapped(&self, memory: DeviceMemory, it: Mapped) {
-        self.state().buffered.mapped.insert(memory.0, it);
+    fn record_mapping(&self, memory: DeviceMemory, it: MappedDescriptorMemory) {
+        self.state().descriptor_buffers.mapped.insert(memory.0, it);
     }
 
     /// Memory is not mapped any more, or no more.
-    pub(super) fn unmapped(&self, memory: DeviceMemory) {
-        self.state().buffered.mapped.remove(&memory.0);
+    pub(super) fn forget_mapping(&self, memory: DeviceMemory) {
+        self.state().descriptor_buffers.mapped.remove(&memory.0);
     }
 
-    fn bound_memory(&self, buffer: Buffer, memory: DeviceMemory, offset: u64) {
-        self.state().buffered.memory.insert(buffer.0, (memory.0, offset));
+    fn record_buffer_memory(&self, buffer: Buffer, memory: DeviceMemory, offset: u64) {
+        self.state().descriptor_buffers.memory.insert(buffer.0, (memory.0, offset));
     }
 
-    fn bound_offsets(
+    fn record_buffer_offsets(
         &self,
         handle: CommandBuffer,
         points: impl Iterator<Item = usize>,
@@ -282,35 +282,35 @@ impl Gpu {
         indices: &[u32],
         offsets: &[u64],
     ) {
-        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return };
+        let Some(layout) = self.state().pipeline_layouts.get(&layout.0).cloned() else { return };
         self.with_commands(handle, |commands| {
             let address = |it: &u32| commands.descriptor_buffers.get(*it as usize).map_or(0, |it| it.address);
             let sets = indices.iter().zip(offsets).map(|(at, offset)| address(at).wrapping_add(*offset));
             let sets: Vec<u64> = sets.collect();
             for point in points {
-                let mut bind = Bind::new(&layout, first, sets.clone(), Vec::new());
-                bind.in_buffers = indices.iter().copied().zip(offsets.iter().copied()).collect();
+                let mut bind = BoundSets::new(&layout, first, sets.clone(), Vec::new());
+                bind.buffer_offsets = indices.iter().copied().zip(offsets.iter().copied()).collect();
                 commands.bind_sets(point, bind);
             }
         });
     }
 
     /// A set of ours took away what was bound: it is bound and chosen again.
-    pub(super) fn bind_buffers_again(&self, handle: CommandBuffer, it: &InBuffers) {
+    pub(super) fn rebind_descriptor_buffers(&self, handle: CommandBuffer, it: &DescriptorBufferBindings) {
         let (Some(bind), Some(set)) =
             (self.next.cmd_bind_descriptor_buffers_ext, self.next.cmd_set_descriptor_buffer_offsets_ext)
         else {
             return;
         };
-        let mut chains: Vec<_> = it.buffers.iter().map(BoundBuffer::chain).collect();
+        let mut chains: Vec<_> = it.buffers.iter().map(BoundDescriptorBuffer::chain).collect();
         let infos: Vec<_> = it.buffers.iter().zip(&mut chains).map(|(it, chain)| it.info(chain.link())).collect();
         // SAFETY: what the application bound itself into this command buffer, which is in the recording state: this runs
         // inside of a command of the application for it. What the infos lead to is in `chains`.
         unsafe { bind(handle, infos.len() as u32, Ptr::to_slice(&infos)) };
         for (point, it) in &it.sets {
-            let layout = it.layout.own.unwrap_or(it.layout.handle);
-            let (indices, offsets): (Vec<u32>, Vec<u64>) = it.in_buffers.iter().copied().unzip();
-            let (count, first) = (indices.len() as u32, it.numbers().start as u32);
+            let layout = it.layout.own_handle.unwrap_or(it.layout.handle);
+            let (indices, offsets): (Vec<u32>, Vec<u64>) = it.buffer_offsets.iter().copied().unzip();
+            let (count, first) = (indices.len() as u32, it.set_range().start as u32);
             // SAFETY: what the application chose itself, in the command buffer that is said above. The layout is its own, or
             // one of ours that `it.layout` keeps, with the same sets.
             unsafe { set(handle, *point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
@@ -318,59 +318,59 @@ impl Gpu {
     }
 
     /// The table for draws with such sets; it is written when they are submitted.
-    pub(super) fn buffered_table(
+    pub(super) fn descriptor_buffer_table(
         &self,
-        commands: &mut Commands,
-        variant: &Arc<Variant>,
+        commands: &mut CommandBufferState,
+        variant: &Arc<PipelineVariant>,
         sets: Vec<Option<u64>>,
         words: Vec<u32>,
-    ) -> Option<Region> {
-        let is_same = |it: &&Buffered| Arc::ptr_eq(&it.variant, variant) && it.sets == sets;
-        if let Some(known) = commands.buffered.iter().find(is_same) {
+    ) -> Option<ArenaRegion> {
+        let is_same = |it: &&DescriptorBufferTable| Arc::ptr_eq(&it.variant, variant) && it.sets == sets;
+        if let Some(known) = commands.descriptor_buffer_tables.iter().find(is_same) {
             return Some(known.table);
         }
-        let table = commands.allocate_table(self, &words)?;
-        let sites = variant.stages.iter().flat_map(|it| &it.made.sites);
+        let table = commands.allocate_descriptor_table(self, &words)?;
+        let sites = variant.stages.iter().flat_map(|it| &it.instrumented.sites);
         let bindings = sites.filter_map(|it| it.binding).collect();
-        commands.buffered.push(Buffered { variant: Arc::clone(variant), sets, table, words, bindings });
+        commands.descriptor_buffer_tables.push(DescriptorBufferTable { variant: Arc::clone(variant), sets, table, words, bindings });
         Some(table)
     }
 
     /// Command buffers are about to be submitted: what is in buffers by now counts.
-    pub(super) fn renew_buffered(&self, commands: &[u64]) {
-        let has_any = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| !it.buffered.is_empty())) == Some(true);
+    pub(super) fn refresh_descriptor_buffer_tables(&self, commands: &[u64]) {
+        let has_any = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| !it.descriptor_buffer_tables.is_empty())) == Some(true);
         if !commands.iter().any(has_any) {
             return;
         }
         let state = self.state();
         let mut is_whole = true;
         for slot in commands.iter().filter_map(|it| self.slot(*it)) {
-            slot.with(|it| it.buffered.iter_mut().for_each(|it| is_whole &= it.renew(&state)));
+            slot.with(|it| it.descriptor_buffer_tables.iter_mut().for_each(|it| is_whole &= it.refresh(&state)));
         }
         drop(state);
         if !is_whole {
-            self.say(NOT_MAPPED);
+            self.warn_unchecked(NOT_MAPPED);
         }
     }
 }
 
-impl Buffered {
+impl DescriptorBufferTable {
     /// Says whether all of the memory could be looked into.
-    fn renew(&mut self, state: &State) -> bool {
+    fn refresh(&mut self, state: &ChecksState) -> bool {
         let layout = &self.variant.layout;
         let mut is_whole = true;
         // Others may be there as well: those that are pushed.
         let bound = |it: usize| Some((self.sets.get(it).copied().flatten()?, Vec::new()));
-        let mut words = descriptors::table(layout, &state.sets, bound);
+        let mut words = descriptors::descriptor_table(layout, &state.sets, bound);
         for (number, binding) in &self.bindings {
-            let set = layout.sets.get(*number as usize).and_then(Option::as_ref).filter(|it| it.is_in_buffer());
+            let set = layout.sets.get(*number as usize).and_then(Option::as_ref).filter(|it| it.is_in_descriptor_buffer());
             let address = self.sets.get(*number as usize).copied().flatten();
             let (Some(set), Some(address)) = (set, address) else { continue };
-            let slot = layout.slot(*number, *binding).filter(|it| is_sized(it.kind));
+            let slot = layout.binding(*number, *binding).filter(|it| is_sized(it.descriptor_type));
             let Some(slot) = slot else { continue };
             let from = address.wrapping_add(set.offsets.get(*binding as usize).copied().unwrap_or(0));
             for element in 0..slot.elements() {
-                let Some(bound) = state.read_descriptor(slot.kind, from, element) else {
+                let Some(bound) = state.read_descriptor(slot.descriptor_type, from, element) else {
                     is_whole = false;
                     break;
                 };
@@ -379,13 +379,13 @@ impl Buffered {
                 }
             }
         }
-        self.variant.fixed.iter().for_each(|it| it.add(&words));
+        self.variant.fixed_tables.iter().for_each(|it| it.widen(&words));
         if words.len() != self.words.len() {
             // A set that was pushed is no more.
             return is_whole;
         }
         for (at, word) in words.iter().enumerate().filter(|it| *it.1 != self.words[it.0]) {
-            self.table.set(at as u32, *word);
+            self.table.write_word(at as u32, *word);
         }
         self.words = words;
         is_whole
@@ -403,14 +403,14 @@ fn is_sized(kind: DescriptorType) -> bool {
     )
 }
 
-impl State {
+impl ChecksState {
     /// The application got the bytes of a descriptor.
     ///
     /// # Safety
     ///
     /// The info must be valid.
-    unsafe fn got_descriptor(&mut self, info: &DescriptorGetInfoEXT, bytes: Vec<u8>) {
-        self.buffered.sizes.insert(info.type_.0, bytes.len() as u64);
+    unsafe fn record_descriptor(&mut self, info: &DescriptorGetInfoEXT, bytes: Vec<u8>) {
+        self.descriptor_buffers.sizes.insert(info.type_.0, bytes.len() as u64);
         if !is_sized(info.type_) {
             return;
         }
@@ -419,17 +419,17 @@ impl State {
         let about = unsafe { info.data.p_storage_buffer().as_ptr().as_ref() };
         let bound = match about.filter(|it| it.address != 0) {
             // A null descriptor.
-            None => Bound::Unknown,
+            None => BoundDescriptor::Unknown,
             Some(it) if matches!(info.type_, DescriptorType::UNIFORM_BUFFER | DescriptorType::STORAGE_BUFFER) => {
-                Bound::Some(it.range)
+                BoundDescriptor::Extent(it.range)
             }
             Some(it) => {
                 let format = FORMATS.iter().find(|format| format.format == it.format);
                 let texels = format.and_then(|format| it.range.checked_div(u64::from(format.block_size)));
-                texels.map_or(Bound::Unknown, Bound::Some)
+                texels.map_or(BoundDescriptor::Unknown, BoundDescriptor::Extent)
             }
         };
-        let known = &mut self.buffered.known;
+        let known = &mut self.descriptor_buffers.descriptor_by_bytes;
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
@@ -437,14 +437,14 @@ impl State {
     }
 
     /// What an element of a binding at an address says; none where its memory cannot be looked into.
-    fn read_descriptor(&self, kind: DescriptorType, from: u64, element: u32) -> Option<Bound> {
-        let all = &self.buffered;
+    fn read_descriptor(&self, kind: DescriptorType, from: u64, element: u32) -> Option<BoundDescriptor> {
+        let all = &self.descriptor_buffers;
         // Of such a type there never was a descriptor.
-        let Some(size) = all.sizes.get(&kind.0).copied() else { return Some(Bound::Unknown) };
-        let Found::In { buffer, offset, bytes } = self.addresses.find(from) else { return None };
+        let Some(size) = all.sizes.get(&kind.0).copied() else { return Some(BoundDescriptor::Unknown) };
+        let BufferAddressLookup::InBuffer { buffer, offset, bytes } = self.addresses.find(from) else { return None };
         let offset = offset + u64::from(element) * size;
         if offset + size > bytes {
-            return Some(Bound::Unknown);
+            return Some(BoundDescriptor::Unknown);
         }
         let (memory, start) = all.memory.get(&buffer)?;
         let at = all.mapped.get(memory)?.find(start + offset, size)?;
@@ -453,7 +453,7 @@ impl State {
         // mapped; where the application mapped all of the rest, the buffer is inside of its memory
         // (VUID-vkBindBufferMemory-size-01037), and the descriptor inside of the buffer.
         let bytes = unsafe { read_bytes(at, size as usize) };
-        Some(all.known.get(&(kind.0, bytes)).copied().unwrap_or(Bound::Unknown))
+        Some(all.descriptor_by_bytes.get(&(kind.0, bytes)).copied().unwrap_or(BoundDescriptor::Unknown))
     }
 }
 
@@ -478,29 +478,29 @@ unsafe fn read_bytes(at: u64, size: usize) -> Box<[u8]> {
 mod tests {
     use super::*;
 
-    fn got(state: &mut State, kind: DescriptorType, about: &DescriptorAddressInfoEXT, bytes: &[u8]) {
+    fn record_descriptor(state: &mut ChecksState, kind: DescriptorType, about: &DescriptorAddressInfoEXT, bytes: &[u8]) {
         let mut info = DescriptorGetInfoEXT::zeroed();
         info.type_ = kind;
         info.data.words = [Ptr::to(about).0];
         // SAFETY: an info of ours that leads to `about`, which is alive.
-        unsafe { state.got_descriptor(&info, bytes.to_vec()) };
+        unsafe { state.record_descriptor(&info, bytes.to_vec()) };
     }
 
     #[test]
     fn what_was_bound_with_a_chain_is_bound_again_with_it() {
         let all = [(None, None), (Some(3), None), (None, Some(5)), (Some(4), Some(6))];
-        let bound = |it: &(Option<u64>, Option<u64>)| BoundBuffer {
+        let bound = |it: &(Option<u64>, Option<u64>)| BoundDescriptorBuffer {
             address: 64,
             usage: BufferUsageFlags::default(),
             usage2: it.0.map(BufferUsageFlags2),
             pushed: it.1.map(Buffer),
         };
-        let buffers: Vec<BoundBuffer> = all.iter().map(bound).collect();
-        let mut chains: Vec<Chain> = buffers.iter().map(BoundBuffer::chain).collect();
+        let buffers: Vec<BoundDescriptorBuffer> = all.iter().map(bound).collect();
+        let mut chains: Vec<BindingInfoChain> = buffers.iter().map(BoundDescriptorBuffer::chain).collect();
         let infos: Vec<_> = buffers.iter().zip(&mut chains).map(|(it, chain)| it.info(chain.link())).collect();
         for (info, expected) in infos.iter().zip(all) {
             // SAFETY: an info of ours, whose chain is in `chains`.
-            let read = unsafe { BoundBuffer::read(info) };
+            let read = unsafe { BoundDescriptorBuffer::read(info) };
             assert_eq!(
                 (read.address, read.usage2.map(|it| it.0), read.pushed.map(|it| it.0)),
                 (64, expected.0, expected.1)
@@ -511,34 +511,34 @@ mod tests {
     #[test]
     fn descriptors_are_known_by_their_bytes() {
         let (storage, texels) = (DescriptorType::STORAGE_BUFFER, DescriptorType::UNIFORM_TEXEL_BUFFER);
-        let mut state = State::default();
+        let mut state = ChecksState::default();
         let mut memory = vec![0_u32; 64];
-        state.buffers.insert(7, 128);
+        state.buffer_sizes.insert(7, 128);
         state.addresses.add(7, 0x1000, 128);
-        let read = |state: &State, kind, from, element| state.read_descriptor(kind, from, element);
+        let read = |state: &ChecksState, kind, from, element| state.read_descriptor(kind, from, element);
         let mut about = DescriptorAddressInfoEXT::zeroed();
         (about.address, about.range, about.format) = (0x8000, 512, Format::R32_UINT);
-        got(&mut state, storage, &about, &[1; 16]);
-        got(&mut state, texels, &about, &[1; 16]);
+        record_descriptor(&mut state, storage, &about, &[1; 16]);
+        record_descriptor(&mut state, texels, &about, &[1; 16]);
         about.range = 64;
-        got(&mut state, storage, &about, &[2; 16]);
+        record_descriptor(&mut state, storage, &about, &[2; 16]);
         assert_eq!(read(&state, storage, 0x1000, 0), None, "its memory is not known");
-        state.buffered.memory.insert(7, (3, 32));
+        state.descriptor_buffers.memory.insert(7, (3, 32));
         assert_eq!(read(&state, storage, 0x1000, 0), None, "it is not mapped");
         let at = memory.as_mut_ptr().expose_provenance() as u64;
-        state.buffered.mapped.insert(3, Mapped::new(at, 0, 47));
+        state.descriptor_buffers.mapped.insert(3, MappedDescriptorMemory::new(at, 0, 47));
         assert_eq!(read(&state, storage, 0x1000, 0), None, "its last byte is not mapped");
-        state.buffered.mapped.insert(3, Mapped::new(at, 0, 256));
+        state.descriptor_buffers.mapped.insert(3, MappedDescriptorMemory::new(at, 0, 256));
         // The buffer begins at byte 32 of its memory.
         memory[8..12].fill(0x0101_0101);
         memory[12..16].fill(0x0202_0202);
-        assert_eq!(read(&state, storage, 0x1000, 0), Some(Bound::Some(512)));
-        assert_eq!(read(&state, storage, 0x1000, 1), Some(Bound::Some(64)));
-        assert_eq!(read(&state, storage, 0x1000, 2), Some(Bound::Unknown), "nobody gave such bytes");
-        assert_eq!(read(&state, texels, 0x1000, 0), Some(Bound::Some(128)));
-        assert_eq!(read(&state, storage, 0x1000, 8), Some(Bound::Unknown), "behind the end");
+        assert_eq!(read(&state, storage, 0x1000, 0), Some(BoundDescriptor::Extent(512)));
+        assert_eq!(read(&state, storage, 0x1000, 1), Some(BoundDescriptor::Extent(64)));
+        assert_eq!(read(&state, storage, 0x1000, 2), Some(BoundDescriptor::Unknown), "nobody gave such bytes");
+        assert_eq!(read(&state, texels, 0x1000, 0), Some(BoundDescriptor::Extent(128)));
+        assert_eq!(read(&state, storage, 0x1000, 8), Some(BoundDescriptor::Unknown), "behind the end");
         assert_eq!(read(&state, storage, 0x2000_0000, 0), None, "there is no buffer");
-        state.buffered.forget(Buffer(7));
+        state.descriptor_buffers.forget(Buffer(7));
         assert_eq!(read(&state, storage, 0x1000, 0), None);
     }
 }

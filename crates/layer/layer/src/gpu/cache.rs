@@ -27,7 +27,7 @@ const FILES_MAX: usize = 4096;
 const ENDING: &str = "shader";
 
 /// A folder of shaders.
-pub(super) struct Cache {
+pub(super) struct ShaderCache {
     folder: PathBuf,
     /// What made them: another build may make others.
     build: String,
@@ -37,27 +37,27 @@ pub(super) struct Cache {
 
 /// What a shader is known by: its words, how it is checked, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key(u128);
+pub(super) struct ShaderCacheKey(u128);
 
-impl Cache {
+impl ShaderCache {
     /// In this folder, or where caches are.
-    pub(super) fn open(folder: Option<&Path>) -> Result<Cache, String> {
-        let folder = folder.map(Path::to_owned).or_else(usual_folder).ok_or("there is no home for a cache")?;
+    pub(super) fn open(folder: Option<&Path>) -> Result<ShaderCache, String> {
+        let folder = folder.map(Path::to_owned).or_else(default_folder).ok_or("there is no home for a cache")?;
         let made = files::private_folder().recursive(true).create(&folder);
         made.map_err(|it| format!("{} cannot be made: {it}", folder.display()))?;
-        let cache = Cache { folder, build: build(), next: AtomicU32::new(0) };
-        cache.shrink();
+        let cache = ShaderCache { folder, build: build(), next: AtomicU32::new(0) };
+        cache.remove_oldest();
         Ok(cache)
     }
 
     /// `chooses` says that sites are recorded where they happen if there are few.
-    pub(super) fn key(&self, words: &[u32], options: &InstrumentOptions, chooses: bool) -> Key {
+    pub(super) fn key(&self, words: &[u32], options: &InstrumentOptions, chooses: bool) -> ShaderCacheKey {
         let mut bytes = format!("{STORE_VERSION} {} {options:?} {chooses}\n", self.build).into_bytes();
         bytes.extend(words.iter().flat_map(|it| it.to_le_bytes()));
-        Key(xxh3_128(&bytes))
+        ShaderCacheKey(xxh3_128(&bytes))
     }
 
-    pub(super) fn load(&self, key: Key) -> Option<InstrumentedModule> {
+    pub(super) fn load(&self, key: ShaderCacheKey) -> Option<InstrumentedModule> {
         let file = files::open_own(&self.path(key)).ok()?;
         if file.metadata().ok()?.len() > FILE_BYTES_MAX {
             return None;
@@ -68,7 +68,7 @@ impl Cache {
     }
 
     /// Nothing depends on it, so that nobody is told where it fails.
-    pub(super) fn store(&self, key: Key, made: &InstrumentedModule) {
+    pub(super) fn store(&self, key: ShaderCacheKey, made: &InstrumentedModule) {
         let bytes = encode(key, made);
         if bytes.len() as u64 > FILE_BYTES_MAX {
             return;
@@ -82,12 +82,12 @@ impl Cache {
         }
     }
 
-    fn path(&self, key: Key) -> PathBuf {
+    fn path(&self, key: ShaderCacheKey) -> PathBuf {
         self.folder.join(format!("{:032x}.{ENDING}", key.0))
     }
 
     /// Takes out the oldest ones where there are too many.
-    fn shrink(&self) {
+    fn remove_oldest(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut all: Vec<(SystemTime, PathBuf)> = entries
             .flatten()
@@ -103,7 +103,7 @@ impl Cache {
     }
 }
 
-fn usual_folder() -> Option<PathBuf> {
+fn default_folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").filter(|it| it.is_absolute()).or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(base.join("lavascope/shaders"))
@@ -116,18 +116,18 @@ fn build() -> String {
     format!("{} {about:?}", env!("CARGO_PKG_VERSION"))
 }
 
-fn encode(key: Key, made: &InstrumentedModule) -> Vec<u8> {
+fn encode(key: ShaderCacheKey, made: &InstrumentedModule) -> Vec<u8> {
     let words: Vec<u8> = made.to_words().iter().flat_map(|it| it.to_le_bytes()).collect();
     let mut bytes = MAGIC.to_vec();
     bytes.extend(key.0.to_le_bytes());
-    bytes.extend(sum(key, &words).to_le_bytes());
+    bytes.extend(checksum(key, &words).to_le_bytes());
     bytes.extend(words);
     bytes
 }
 
-fn decode(key: Key, bytes: &[u8]) -> Option<InstrumentedModule> {
+fn decode(key: ShaderCacheKey, bytes: &[u8]) -> Option<InstrumentedModule> {
     let (head, words) = bytes.split_at_checked(HEAD_BYTES)?;
-    let expected = [MAGIC, &key.0.to_le_bytes()[..], &sum(key, words).to_le_bytes()].concat();
+    let expected = [MAGIC, &key.0.to_le_bytes()[..], &checksum(key, words).to_le_bytes()].concat();
     if head != expected || words.len() % 4 != 0 {
         return None;
     }
@@ -135,7 +135,7 @@ fn decode(key: Key, bytes: &[u8]) -> Option<InstrumentedModule> {
     InstrumentedModule::from_words(&words)
 }
 
-fn sum(key: Key, words: &[u8]) -> u64 {
+fn checksum(key: ShaderCacheKey, words: &[u8]) -> u64 {
     xxh3_64(words) ^ key.0 as u64
 }
 
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_found_by_its_content_alone() {
         let folder = folder("content");
-        let cache = Cache::open(Some(&folder)).expect("a folder");
+        let cache = ShaderCache::open(Some(&folder)).expect("a folder");
         let options = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
         let made = instrument(&Module::parse(&words()).expect("a module"), &options).expect("checks");
         let key = cache.key(&words(), &options, true);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn damage_counts_as_not_there() {
         let folder = folder("damage");
-        let cache = Cache::open(Some(&folder)).expect("a folder");
+        let cache = ShaderCache::open(Some(&folder)).expect("a folder");
         let options = InstrumentOptions::new(RootLocation::Descriptor { set: 7 });
         let made = instrument(&Module::parse(&words()).expect("a module"), &options).expect("checks");
         let key = cache.key(&words(), &options, true);
@@ -194,7 +194,7 @@ mod tests {
             assert_eq!(cache.load(key), None, "{at} bytes");
         }
         // Nor is what belongs to another key, or what is no file of its own.
-        let other = Key(key.0 ^ 1);
+        let other = ShaderCacheKey(key.0 ^ 1);
         fs::write(cache.path(other), &whole).expect("it can be written");
         assert_eq!(cache.load(other), None);
         fs::remove_file(cache.path(key)).expect("it is there");

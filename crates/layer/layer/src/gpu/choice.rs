@@ -8,27 +8,27 @@ use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 
-use super::arena::Region;
-use super::commands::{Bind, Commands, Point};
-use super::layouts::{TAIL_BYTES, Way};
-use super::variants::{ROOT_SPACE, Variant, root_words};
-use super::{Gpu, descriptors, feedback};
+use super::arena::ArenaRegion;
+use super::commands::{BoundSets, CommandBufferState, BindPointState};
+use super::layouts::{ROOT_PUSH_BYTES, RootBinding};
+use super::variants::{ROOT_SPACE, PipelineVariant, root_words};
+use super::{DeviceChecks, descriptors, feedback};
 
 /// What a draw is made with. Where each draw has other sets, there are as many.
 #[derive(Clone, Copy)]
-pub(super) struct Chosen {
+pub(super) struct DrawChoice {
     /// Which of the forms.
-    pub(super) form: u32,
+    pub(super) variant_index: u32,
     /// Whether a set of ours takes away what the application bound.
     pub(super) is_disturbing: bool,
     /// None: nothing is told about what is bound.
-    pub(super) table: Option<Region>,
+    pub(super) table: Option<ArenaRegion>,
 }
 
 /// What draws with a form of a pipeline have in common in a command buffer.
 #[derive(Clone)]
-pub(super) struct Form {
-    pub(super) variant: Arc<Variant>,
+pub(super) struct RecordedVariant {
+    pub(super) variant: Arc<PipelineVariant>,
     /// Its number among those of the command buffer.
     pub(super) number: u32,
     pub(super) record_words: u32,
@@ -41,13 +41,13 @@ pub(super) struct Form {
 
 /// What was chosen for draws of a command buffer. What it takes stays, for what is recorded next.
 #[derive(Default)]
-pub(super) struct Choices {
-    pub(super) all: Vec<Chosen>,
-    pub(super) forms: Vec<Form>,
+pub(super) struct DrawChoices {
+    pub(super) all: Vec<DrawChoice>,
+    pub(super) variants: Vec<RecordedVariant>,
     /// The form that was the best of a pipeline, by its address and as many writes into sets as there were.
     best: Option<(usize, u64, u32)>,
     /// By the first bits of a hash of what was bound, one for each. None until something is chosen.
-    entries: Vec<Entry>,
+    entries: Vec<ChoiceEntry>,
     /// What was bound, in words, one behind the other.
     keys: Vec<u64>,
     /// How often all of it was forgotten.
@@ -55,7 +55,7 @@ pub(super) struct Choices {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct ChoiceEntry {
     /// The generation it is of, plus one.
     stamp: u64,
     /// As many writes into sets there were.
@@ -76,26 +76,26 @@ const CHOICES_MAX: usize = 4096;
 /// Words of a bind in front of its sets.
 const HEAD: usize = 3;
 
-impl Bind {
+impl BoundSets {
     /// What is the same for other sets.
     #[inline(always)]
-    fn head(&self) -> [u64; HEAD] {
+    fn key_head(&self) -> [u64; HEAD] {
         let layout = Arc::as_ptr(&self.layout).addr() as u64;
         [layout, u64::from(self.first), (self.sets.len() as u64) << 32 | self.offsets.len() as u64]
     }
 }
 
-impl Point {
+impl BindPointState {
     #[inline(always)]
     fn pipeline_word(&self) -> u64 {
         self.pipeline.as_ref().map_or(0, |it| Arc::as_ptr(it).addr() as u64)
     }
 
     /// Says what is bound, in words. Equal words are equal binds.
-    fn describe(&self, words: &mut Vec<u64>) {
+    fn append_key(&self, words: &mut Vec<u64>) {
         words.push(self.pipeline_word());
         for bind in &self.binds {
-            words.extend(bind.head());
+            words.extend(bind.key_head());
             words.extend(&bind.sets);
             words.extend(bind.offsets.iter().map(|it| u64::from(*it)));
         }
@@ -103,11 +103,11 @@ impl Point {
 
     /// Whether this is what is bound.
     #[inline(always)]
-    fn is_at(&self, key: &[u64]) -> bool {
+    fn matches_key(&self, key: &[u64]) -> bool {
         let Some((pipeline, mut rest)) = key.split_first() else { return false };
         for bind in &self.binds {
             let Some((head, behind)) = rest.split_at_checked(HEAD) else { return false };
-            if head != bind.head() {
+            if head != bind.key_head() {
                 return false;
             }
             // By its head there are as many.
@@ -139,41 +139,41 @@ fn mixed(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Choices {
+impl DrawChoices {
     #[inline(always)]
-    fn place(&self, hash: u64) -> usize {
+    fn entry_index(&self, hash: u64) -> usize {
         (hash >> (u64::BITS - self.entries.len().trailing_zeros())) as usize
     }
 
     #[inline(always)]
-    fn is_of(&self, entry: &Entry, version: u64) -> bool {
+    fn is_current(&self, entry: &ChoiceEntry, version: u64) -> bool {
         entry.stamp == self.generation + 1 && entry.version == version
     }
 
     #[inline(always)]
-    fn find(&self, point: &Point, version: u64) -> Option<u32> {
+    fn find(&self, point: &BindPointState, version: u64) -> Option<u32> {
         if self.entries.is_empty() {
             return None;
         }
-        let entry = &self.entries[self.place(point.hash())];
+        let entry = &self.entries[self.entry_index(point.hash())];
         let [from, to] = entry.key.map(|it| it as usize);
-        let is_it = self.is_of(entry, version) && point.is_at(&self.keys[from..to]);
+        let is_it = self.is_current(entry, version) && point.matches_key(&self.keys[from..to]);
         is_it.then_some(entry.chosen)
     }
 
     /// Gives its number.
-    fn add(&mut self, point: &Point, version: u64, chosen: Chosen) -> u32 {
+    fn add(&mut self, point: &BindPointState, version: u64, chosen: DrawChoice) -> u32 {
         if self.entries.is_empty() {
-            self.entries.resize(ENTRIES_MIN, Entry::default());
+            self.entries.resize(ENTRIES_MIN, ChoiceEntry::default());
         }
         let hash = point.hash();
-        while self.is_of(&self.entries[self.place(hash)], version) && self.entries.len() < ENTRIES_MAX {
+        while self.is_current(&self.entries[self.entry_index(hash)], version) && self.entries.len() < ENTRIES_MAX {
             self.grow();
         }
         let (from, number) = (self.keys.len() as u32, self.all.len() as u32);
-        point.describe(&mut self.keys);
-        let (place, key) = (self.place(hash), [from, self.keys.len() as u32]);
-        self.entries[place] = Entry { stamp: self.generation + 1, version, hash, key, chosen: number };
+        point.append_key(&mut self.keys);
+        let (place, key) = (self.entry_index(hash), [from, self.keys.len() as u32]);
+        self.entries[place] = ChoiceEntry { stamp: self.generation + 1, version, hash, key, chosen: number };
         self.all.push(chosen);
         number
     }
@@ -181,9 +181,9 @@ impl Choices {
     fn grow(&mut self) {
         let count = self.entries.len() * 2;
         let old = std::mem::take(&mut self.entries);
-        self.entries.resize(count, Entry::default());
+        self.entries.resize(count, ChoiceEntry::default());
         for entry in old.iter().filter(|it| it.stamp == self.generation + 1) {
-            let place = self.place(entry.hash);
+            let place = self.entry_index(entry.hash);
             self.entries[place] = *entry;
         }
     }
@@ -193,155 +193,155 @@ impl Choices {
         self.generation += 1;
         self.all.clear();
         self.keys.clear();
-        self.forms.clear();
+        self.variants.clear();
         self.best = None;
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Takes what was chosen before for the same; else looks at what is bound, and takes the form of the pipeline that
     /// fits it. Gives its number.
     #[inline(always)]
-    pub(super) fn choose(&self, commands: &mut Commands, at: usize) -> Option<u32> {
+    pub(super) fn choose_variant(&self, commands: &mut CommandBufferState, at: usize) -> Option<u32> {
         let version = self.sets_version.load(Ordering::Acquire);
-        let known = commands.choices.find(&commands.points[at], version);
-        let number = known.or_else(|| self.choose_anew(commands, at, version));
-        commands.points[at].chosen = number;
+        let known = commands.choices.find(&commands.bind_points[at], version);
+        let number = known.or_else(|| self.choose_uncached(commands, at, version));
+        commands.bind_points[at].chosen = number;
         number
     }
 
     #[inline(never)]
-    fn choose_anew(&self, commands: &mut Commands, at: usize, version: u64) -> Option<u32> {
-        let mut form = self.best_form(commands, at, version)?;
-        let mut words = std::mem::take(&mut commands.words);
-        let (point, variant) = (&commands.points[at], &commands.choices.forms[form as usize].variant);
-        descriptors::write_table(&mut words, &variant.layout, &self.state().sets, |it| point.set(it));
+    fn choose_uncached(&self, commands: &mut CommandBufferState, at: usize, version: u64) -> Option<u32> {
+        let mut form = self.best_variant_index(commands, at, version)?;
+        let mut words = std::mem::take(&mut commands.scratch_words);
+        let (point, variant) = (&commands.bind_points[at], &commands.choices.variants[form as usize].variant);
+        descriptors::write_descriptor_table(&mut words, &variant.layout, &self.state().sets, |it| point.set(it));
         let mut is_quiet = false;
         if !variant.is_fit_for(&words) {
             let (checked, selected) = (point.pipeline.clone()?, Arc::clone(variant));
-            let other = self.form_for(&checked, &selected, &words);
+            let other = self.variant_for_table(&checked, &selected, &words);
             is_quiet = other.is_none();
-            form = self.form_number(commands, &other.unwrap_or(selected));
+            form = self.recorded_variant_index(commands, &other.unwrap_or(selected));
         }
-        let variant = &commands.choices.forms[form as usize].variant;
-        variant.fixed.iter().for_each(|it| it.add(&words));
-        is_quiet |= variant.stages.is_empty() || self.has_failed() || self.is_silent(commands, variant);
-        let is_disturbing = variant.way == Way::Set
+        let variant = &commands.choices.variants[form as usize].variant;
+        variant.fixed_tables.iter().for_each(|it| it.widen(&words));
+        is_quiet |= variant.stages.is_empty() || self.has_failed() || self.warn_if_protected(commands, variant);
+        let is_disturbing = variant.root_binding == RootBinding::DescriptorSet
             && !variant.stages.is_empty()
-            && commands.points[at].is_disturbed_by(&variant.layout);
+            && commands.bind_points[at].is_disturbed_by(&variant.layout);
         let table = match is_quiet {
             true => None,
-            false => self.or_fail(self.table_of(commands, at, form, (&mut words, version))),
+            false => self.or_stop_checking(self.choose_descriptor_table(commands, at, form, (&mut words, version))),
         };
-        commands.words = words;
+        commands.scratch_words = words;
         if commands.choices.all.len() >= CHOICES_MAX {
-            let variant = Arc::clone(&commands.choices.forms[form as usize].variant);
+            let variant = Arc::clone(&commands.choices.variants[form as usize].variant);
             commands.choices.clear();
-            commands.points.iter_mut().for_each(|it| it.chosen = None);
-            form = self.form_number(commands, &variant);
+            commands.bind_points.iter_mut().for_each(|it| it.chosen = None);
+            form = self.recorded_variant_index(commands, &variant);
         }
-        let chosen = Chosen { form, is_disturbing, table };
-        Some(commands.choices.add(&commands.points[at], version, chosen))
+        let chosen = DrawChoice { variant_index: form, is_disturbing, table };
+        Some(commands.choices.add(&commands.bind_points[at], version, chosen))
     }
 
     /// Whether nothing may be told, since shaders cannot write into our memory. It is said once.
-    fn is_silent(&self, commands: &Commands, variant: &Variant) -> bool {
+    fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) -> bool {
         if commands.is_protected && !variant.stages.is_empty() {
-            self.say("what protected command buffers run is not checked: it may not write into memory that is not");
+            self.warn_unchecked("what protected command buffers run is not checked: it may not write into memory that is not");
         }
         commands.is_protected
     }
 
     /// The best form of the pipeline that is bound, whatever else is. Others are made now and then, and then it counts
     /// as if sets were written.
-    fn best_form(&self, commands: &mut Commands, at: usize, version: u64) -> Option<u32> {
-        let checked = commands.points[at].pipeline.as_ref()?;
+    fn best_variant_index(&self, commands: &mut CommandBufferState, at: usize, version: u64) -> Option<u32> {
+        let checked = commands.bind_points[at].pipeline.as_ref()?;
         let address = Arc::as_ptr(checked).addr();
         if let Some((_, _, form)) = commands.choices.best.filter(|it| (it.0, it.1) == (address, version)) {
             return Some(form);
         }
-        let form = self.form_number(commands, &checked.selected()?);
+        let form = self.recorded_variant_index(commands, &checked.best_variant()?);
         commands.choices.best = Some((address, version, form));
         Some(form)
     }
 
     /// The number of a form among those of the command buffer.
-    fn form_number(&self, commands: &mut Commands, variant: &Arc<Variant>) -> u32 {
-        let known = commands.choices.forms.iter().position(|it| Arc::ptr_eq(&it.variant, variant));
+    fn recorded_variant_index(&self, commands: &mut CommandBufferState, variant: &Arc<PipelineVariant>) -> u32 {
+        let known = commands.choices.variants.iter().position(|it| Arc::ptr_eq(&it.variant, variant));
         let number = known.unwrap_or_else(|| {
-            let form = self.form(commands, variant);
-            commands.choices.forms.push(form);
-            commands.choices.forms.len() - 1
+            let form = self.record_variant(commands, variant);
+            commands.choices.variants.push(form);
+            commands.choices.variants.len() - 1
         });
         number as u32
     }
 
     /// For commands that know what is bound by its handle: in the form that the application has; without tables where
     /// they are fixed before.
-    pub(super) fn choose_first(&self, commands: &mut Commands, at: usize, is_fixed: bool) -> Option<Chosen> {
-        let first = commands.points[at].pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
-        let form = self.form_number(commands, &first);
-        let (bound, variant) = (&commands.points[at], &commands.choices.forms[form as usize].variant);
+    pub(super) fn choose_application_variant(&self, commands: &mut CommandBufferState, at: usize, is_fixed: bool) -> Option<DrawChoice> {
+        let first = commands.bind_points[at].pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
+        let form = self.recorded_variant_index(commands, &first);
+        let (bound, variant) = (&commands.bind_points[at], &commands.choices.variants[form as usize].variant);
         let version = self.sets_version.load(Ordering::Acquire);
-        let mut words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        let mut words = descriptors::descriptor_table(&variant.layout, &self.state().sets, |it| bound.set(it));
         if is_fixed && !variant.stages.is_empty() {
-            self.say("generated commands that are preprocessed are not checked");
+            self.warn_unchecked("generated commands that are preprocessed are not checked");
         }
-        let can_tell = !is_fixed && !self.is_silent(commands, variant);
+        let can_tell = !is_fixed && !self.warn_if_protected(commands, variant);
         let is_fit = can_tell && variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
-        let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
+        let is_disturbing = variant.root_binding == RootBinding::DescriptorSet && bound.is_disturbed_by(&variant.layout);
         let table = match is_fit {
-            true => self.or_fail(self.table_of(commands, at, form, (&mut words, version))),
+            true => self.or_stop_checking(self.choose_descriptor_table(commands, at, form, (&mut words, version))),
             false => None,
         };
-        Some(Chosen { form, is_disturbing, table })
+        Some(DrawChoice { variant_index: form, is_disturbing, table })
     }
 
-    pub(super) fn form(&self, commands: &mut Commands, variant: &Arc<Variant>) -> Form {
-        let stages = self.tail.map(|tail| ShaderStageFlags(variant.layout.stages_of(tail, TAIL_BYTES)));
+    pub(super) fn record_variant(&self, commands: &mut CommandBufferState, variant: &Arc<PipelineVariant>) -> RecordedVariant {
+        let stages = self.root_push_offset.map(|tail| ShaderStageFlags(variant.layout.stages_of_push(tail, ROOT_PUSH_BYTES)));
         let record_words = self.record_words(variant);
         // SAFETY: nobody reads or writes it: its size goes into the root table, and each draw has records elsewhere.
-        let records = unsafe { Region::mapped(0, record_words) };
-        Form {
-            number: commands.number_of(variant),
+        let records = unsafe { ArenaRegion::mapped(0, record_words) };
+        RecordedVariant {
+            number: commands.variant_number(variant),
             record_words,
             touch_words: feedback::touch_words(variant),
-            root: root_words([records, Region::default(), self.everywhere, variant.cells]),
-            push: variant.layout.own.zip(stages),
+            root: root_words([records, ArenaRegion::default(), self.permissive_addresses, variant.cells]),
+            push: variant.layout.own_handle.zip(stages),
             variant: Arc::clone(variant),
         }
     }
 
     /// The table of what is bound, in the way that its layout needs. The words may be others afterwards.
-    fn table_of(
+    fn choose_descriptor_table(
         &self,
-        commands: &mut Commands,
+        commands: &mut CommandBufferState,
         at: usize,
         form: u32,
         (words, version): (&mut Vec<u32>, u64),
-    ) -> Option<Region> {
-        let (point, variant) = (&commands.points[at], &commands.choices.forms[form as usize].variant);
+    ) -> Option<ArenaRegion> {
+        let (point, variant) = (&commands.bind_points[at], &commands.choices.variants[form as usize].variant);
         let count = variant.layout.sets.len();
-        if variant.layout.is_in_buffers() {
+        if variant.layout.uses_descriptor_buffers() {
             let sets = (0..count).map(|it| point.set(it).map(|it| it.0)).collect();
             let variant = Arc::clone(variant);
-            return self.buffered_table(commands, &variant, sets, words.clone());
+            return self.descriptor_buffer_table(commands, &variant, sets, words.clone());
         }
-        if variant.layout.has_late() {
+        if variant.layout.has_update_after_bind() {
             let sets = (0..count).map(|it| point.set(it)).collect();
             let variant = Arc::clone(variant);
-            return self.late_table(commands, &variant, sets, (words.clone(), version));
+            return self.update_after_bind_table(commands, &variant, sets, (words.clone(), version));
         }
-        let fits = |it: &Region| variant.way != Way::Set || it.is_aligned();
-        if let Some(same) = commands.table.1.filter(fits).filter(|_| commands.table.0 == *words) {
+        let fits = |it: &ArenaRegion| variant.root_binding != RootBinding::DescriptorSet || it.is_aligned();
+        if let Some(same) = commands.last_table.1.filter(fits).filter(|_| commands.last_table.0 == *words) {
             return Some(same);
         }
-        let region = match variant.way {
-            Way::Set => commands.allocate_table(self, words)?,
-            Way::Push | Way::Constant => commands.allocate_lines(self, words)?,
+        let region = match variant.root_binding {
+            RootBinding::DescriptorSet => commands.allocate_descriptor_table(self, words)?,
+            RootBinding::PushConstant | RootBinding::Specialization => commands.allocate_addressed_table(self, words)?,
         };
-        std::mem::swap(&mut commands.table.0, words);
-        commands.table.1 = Some(region);
+        std::mem::swap(&mut commands.last_table.0, words);
+        commands.last_table.1 = Some(region);
         Some(region)
     }
 }
@@ -349,36 +349,36 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::layouts::Layout;
+    use crate::gpu::layouts::PipelineLayoutState;
 
-    fn chosen(form: u32) -> Chosen {
-        Chosen { form, is_disturbing: false, table: None }
+    fn chosen(form: u32) -> DrawChoice {
+        DrawChoice { variant_index: form, is_disturbing: false, table: None }
     }
 
     #[test]
     fn what_was_chosen_is_found_by_all_that_is_bound() {
-        let layout = Arc::new(Layout::empty());
-        let bound = |sets: &[u64], offsets: &[u32]| Point {
-            binds: vec![Bind::new(&layout, 0, sets.to_vec(), offsets.to_vec())],
-            ..Point::default()
+        let layout = Arc::new(PipelineLayoutState::empty());
+        let bound = |sets: &[u64], offsets: &[u32]| BindPointState {
+            binds: vec![BoundSets::new(&layout, 0, sets.to_vec(), offsets.to_vec())],
+            ..BindPointState::default()
         };
-        let other = Arc::new(Layout::empty());
-        let elsewhere = Point { binds: vec![Bind::new(&other, 0, vec![1, 2], Vec::new())], ..Point::default() };
-        let second = Point { binds: vec![Bind::new(&layout, 1, vec![1, 2], Vec::new())], ..Point::default() };
-        let split = Point {
-            binds: vec![Bind::new(&layout, 0, vec![1], Vec::new()), Bind::new(&layout, 0, vec![2], Vec::new())],
-            ..Point::default()
+        let other = Arc::new(PipelineLayoutState::empty());
+        let elsewhere = BindPointState { binds: vec![BoundSets::new(&other, 0, vec![1, 2], Vec::new())], ..BindPointState::default() };
+        let second = BindPointState { binds: vec![BoundSets::new(&layout, 1, vec![1, 2], Vec::new())], ..BindPointState::default() };
+        let split = BindPointState {
+            binds: vec![BoundSets::new(&layout, 0, vec![1], Vec::new()), BoundSets::new(&layout, 0, vec![2], Vec::new())],
+            ..BindPointState::default()
         };
         let mut all = vec![bound(&[1, 2], &[]), bound(&[2, 1], &[]), bound(&[1], &[2]), elsewhere, second, split];
         all.extend((0..ENTRIES_MAX as u64 / 4).map(|it| bound(&[it + 100], &[])));
-        let mut choices = Choices::default();
+        let mut choices = DrawChoices::default();
         for (number, point) in (0..).zip(&all) {
             assert_eq!(choices.find(point, 3), None);
             assert_eq!(choices.add(point, 3, chosen(number)), number);
             assert_eq!(choices.find(point, 3), Some(number));
             assert_eq!(choices.find(point, 4), None, "something was written into sets");
         }
-        let found = |choices: &Choices| (0..).zip(&all).filter(|it| choices.find(it.1, 3) == Some(it.0)).count();
+        let found = |choices: &DrawChoices| (0..).zip(&all).filter(|it| choices.find(it.1, 3) == Some(it.0)).count();
         assert!(found(&choices) > all.len() / 2, "few have the same place as others");
         choices.clear();
         assert_eq!(found(&choices), 0);

@@ -3,11 +3,11 @@
 use lavascope_abi::*;
 use lavascope_instrument::{Check, RecordedFault, CheckSite};
 
-use super::variants::{CheckedStage, Variant};
+use super::variants::{InstrumentedStage, PipelineVariant};
 
 /// What is behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BoundResourceKind {
     Uniform,
     Storage,
     Inline,
@@ -17,46 +17,46 @@ pub(super) enum Kind {
     AccelerationStructure,
 }
 
-impl Kind {
-    pub(super) fn of(variant: &Variant, stage: &CheckedStage, site: &CheckSite) -> Kind {
-        let slot = binding_of(stage, site).and_then(|it| variant.layout.slot(it.0, it.1));
-        match slot.map(|it| it.kind) {
-            _ if site.check == Check::Texel => Kind::Texels,
-            Some(DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC) => Kind::Uniform,
-            Some(DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC) => Kind::Storage,
-            Some(DescriptorType::INLINE_UNIFORM_BLOCK) => Kind::Inline,
-            Some(DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER) => Kind::Texels,
-            Some(DescriptorType::SAMPLER) => Kind::Sampler,
+impl BoundResourceKind {
+    pub(super) fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> BoundResourceKind {
+        let slot = binding_of(stage, site).and_then(|it| variant.layout.binding(it.0, it.1));
+        match slot.map(|it| it.descriptor_type) {
+            _ if site.check == Check::Texel => BoundResourceKind::Texels,
+            Some(DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC) => BoundResourceKind::Uniform,
+            Some(DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC) => BoundResourceKind::Storage,
+            Some(DescriptorType::INLINE_UNIFORM_BLOCK) => BoundResourceKind::Inline,
+            Some(DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER) => BoundResourceKind::Texels,
+            Some(DescriptorType::SAMPLER) => BoundResourceKind::Sampler,
             Some(DescriptorType::ACCELERATION_STRUCTURE_KHR | DescriptorType::ACCELERATION_STRUCTURE_NV) => {
-                Kind::AccelerationStructure
+                BoundResourceKind::AccelerationStructure
             }
             // A pointer of which the binding is not known leads into a buffer.
-            None if site.check == Check::Buffer => Kind::Storage,
-            _ => Kind::Image,
+            None if site.check == Check::Buffer => BoundResourceKind::Storage,
+            _ => BoundResourceKind::Image,
         }
     }
 
     pub(super) fn word(self) -> &'static str {
         match self {
-            Kind::Uniform => "Uniform buffer",
-            Kind::Storage => "Storage buffer",
-            Kind::Inline => "Inline uniform block",
-            Kind::Texels => "Texel buffer",
-            Kind::Image => "Image",
-            Kind::Sampler => "Sampler",
-            Kind::AccelerationStructure => "Acceleration structure",
+            BoundResourceKind::Uniform => "Uniform buffer",
+            BoundResourceKind::Storage => "Storage buffer",
+            BoundResourceKind::Inline => "Inline uniform block",
+            BoundResourceKind::Texels => "Texel buffer",
+            BoundResourceKind::Image => "Image",
+            BoundResourceKind::Sampler => "Sampler",
+            BoundResourceKind::AccelerationStructure => "Acceleration structure",
         }
     }
 }
 
 /// The binding of a site. A texel's is that of the use of its image, which is a site of the same instruction.
-pub(super) fn binding_of(stage: &CheckedStage, site: &CheckSite) -> Option<(u32, u32)> {
-    let others = || stage.made.sites.iter().filter(|it| it.at == site.at);
+pub(super) fn binding_of(stage: &InstrumentedStage, site: &CheckSite) -> Option<(u32, u32)> {
+    let others = || stage.instrumented.sites.iter().filter(|it| it.at == site.at);
     site.binding.or_else(|| others().find_map(|it| it.binding))
 }
 
 /// The name of a message about a fault that a command met.
-pub(super) fn code(command: &str, kind: Kind, error: &RecordedFault) -> String {
+pub(super) fn code_of_error(command: &str, kind: BoundResourceKind, error: &RecordedFault) -> String {
     match error {
         RecordedFault::IndexOutOfBounds { .. } => format!("VUID-{command}-None-10068"),
         RecordedFault::Uninitialized { .. } => format!("VUID-{command}-None-08114"),
@@ -65,20 +65,20 @@ pub(super) fn code(command: &str, kind: Kind, error: &RecordedFault) -> String {
 }
 
 /// The same for a site of which no record is there.
-pub(super) fn code_of_site(command: &str, kind: Kind, check: Check) -> String {
+pub(super) fn code_of_site(command: &str, kind: BoundResourceKind, check: Check) -> String {
     match check {
         Check::Descriptor => format!("VUID-{command}-None-10068"),
         Check::Address | Check::Buffer | Check::Texel => bounds_code(command, kind, check == Check::Address),
     }
 }
 
-fn bounds_code(command: &str, kind: Kind, is_address: bool) -> String {
+fn bounds_code(command: &str, kind: BoundResourceKind, is_address: bool) -> String {
     match kind {
         _ if is_address => "UNASSIGNED-Device address out of bounds".to_owned(),
-        Kind::Uniform => format!("VUID-{command}-uniformBuffers-06935"),
-        Kind::Texels => "UNASSIGNED-Descriptor Texel Buffer texel out of bounds".to_owned(),
-        Kind::Inline => "UNASSIGNED-Inline uniform block access out of bounds".to_owned(),
-        Kind::Storage | Kind::Image | Kind::Sampler | Kind::AccelerationStructure => {
+        BoundResourceKind::Uniform => format!("VUID-{command}-uniformBuffers-06935"),
+        BoundResourceKind::Texels => "UNASSIGNED-Descriptor Texel Buffer texel out of bounds".to_owned(),
+        BoundResourceKind::Inline => "UNASSIGNED-Inline uniform block access out of bounds".to_owned(),
+        BoundResourceKind::Storage | BoundResourceKind::Image | BoundResourceKind::Sampler | BoundResourceKind::AccelerationStructure => {
             format!("VUID-{command}-storageBuffers-06936")
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn is_harmless_if_robust(error: &RecordedFault) -> bool {
 }
 
 /// A command that runs a stage, where it is not known which one it was.
-pub(super) fn command_of(stage: ShaderStageFlags) -> &'static str {
+pub(super) fn command_of_stage(stage: ShaderStageFlags) -> &'static str {
     let rays = ShaderStageFlags::RAYGEN_KHR.0
         | ShaderStageFlags::ANY_HIT_KHR.0
         | ShaderStageFlags::CLOSEST_HIT_KHR.0
@@ -111,24 +111,24 @@ mod tests {
     #[test]
     fn faults_have_the_names_that_users_filter_by() {
         let bytes = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 1, range: 4 };
-        let name = |kind, error: &RecordedFault| code("vkCmdDrawIndexed", kind, error);
-        assert_eq!(name(Kind::Uniform, &bytes), "VUID-vkCmdDrawIndexed-uniformBuffers-06935");
-        assert_eq!(name(Kind::Storage, &bytes), "VUID-vkCmdDrawIndexed-storageBuffers-06936");
-        assert_eq!(name(Kind::Inline, &bytes), "UNASSIGNED-Inline uniform block access out of bounds");
+        let name = |kind, error: &RecordedFault| code_of_error("vkCmdDrawIndexed", kind, error);
+        assert_eq!(name(BoundResourceKind::Uniform, &bytes), "VUID-vkCmdDrawIndexed-uniformBuffers-06935");
+        assert_eq!(name(BoundResourceKind::Storage, &bytes), "VUID-vkCmdDrawIndexed-storageBuffers-06936");
+        assert_eq!(name(BoundResourceKind::Inline, &bytes), "UNASSIGNED-Inline uniform block access out of bounds");
         let texel = RecordedFault::TexelOutOfBounds { texel: 4, length: 4 };
-        assert_eq!(name(Kind::Texels, &texel), "UNASSIGNED-Descriptor Texel Buffer texel out of bounds");
+        assert_eq!(name(BoundResourceKind::Texels, &texel), "UNASSIGNED-Descriptor Texel Buffer texel out of bounds");
         let index = RecordedFault::IndexOutOfBounds { index: 6, length: 6 };
-        assert_eq!(name(Kind::Image, &index), "VUID-vkCmdDrawIndexed-None-10068");
+        assert_eq!(name(BoundResourceKind::Image, &index), "VUID-vkCmdDrawIndexed-None-10068");
         let never = RecordedFault::Uninitialized { index: 6 };
-        assert_eq!(name(Kind::Image, &never), "VUID-vkCmdDrawIndexed-None-08114");
+        assert_eq!(name(BoundResourceKind::Image, &never), "VUID-vkCmdDrawIndexed-None-08114");
         let address = RecordedFault::AddressOutOfBounds { address: 6 };
-        assert_eq!(name(Kind::Storage, &address), "UNASSIGNED-Device address out of bounds");
+        assert_eq!(name(BoundResourceKind::Storage, &address), "UNASSIGNED-Device address out of bounds");
     }
 
     #[test]
     fn stages_are_run_by_commands() {
-        assert_eq!(command_of(ShaderStageFlags::COMPUTE), "vkCmdDispatch");
-        assert_eq!(command_of(ShaderStageFlags::MISS_KHR), "vkCmdTraceRaysKHR");
-        assert_eq!(command_of(ShaderStageFlags::GEOMETRY), "vkCmdDraw");
+        assert_eq!(command_of_stage(ShaderStageFlags::COMPUTE), "vkCmdDispatch");
+        assert_eq!(command_of_stage(ShaderStageFlags::MISS_KHR), "vkCmdTraceRaysKHR");
+        assert_eq!(command_of_stage(ShaderStageFlags::GEOMETRY), "vkCmdDraw");
     }
 }

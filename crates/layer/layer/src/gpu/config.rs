@@ -3,8 +3,8 @@
 use lavascope_instrument::{Checks, RecordedFault};
 use lavascope_settings::{Settings, MessageSeverity};
 
-use super::cache::Cache;
-use super::scope::Scope;
+use super::cache::ShaderCache;
+use super::scope::ShaderSelection;
 use crate::instance;
 use crate::messages::Messages;
 
@@ -12,7 +12,7 @@ use crate::messages::Messages;
 const RECORD_WORDS: u32 = 256;
 
 /// What the user wants to know of shaders.
-pub(crate) struct Config {
+pub(crate) struct ChecksConfig {
     /// Checks that shaders get.
     pub(super) checks: Checks,
     /// Which of what they find is told.
@@ -21,18 +21,18 @@ pub(crate) struct Config {
     /// Whether faults that robust access makes harmless are told, as warnings.
     pub(super) warns_robust: bool,
     /// Whether instances are looked at before acceleration structures are built.
-    pub(super) looks_at_instances: bool,
-    pub(super) prints: Option<Prints>,
+    pub(super) checks_instances: bool,
+    pub(super) prints: Option<PrintConfig>,
     /// Whether shaders keep what they touch, for the search for hazards.
     pub(super) feedback: bool,
-    pub(super) scope: Scope,
+    pub(super) selection: ShaderSelection,
     /// Where shaders with checks are kept from run to run.
-    pub(super) cache: Option<Cache>,
+    pub(super) cache: Option<ShaderCache>,
 }
 
 /// How what shaders print is shown.
 #[derive(Clone, Copy)]
-pub(super) struct Prints {
+pub(super) struct PrintConfig {
     /// On standard output, and no messages are made of it.
     pub(super) to_stdout: bool,
     /// With all that is known of where it was printed.
@@ -41,9 +41,9 @@ pub(super) struct Prints {
     words: u32,
 }
 
-impl Config {
+impl ChecksConfig {
     /// None where nothing is wanted of shaders.
-    pub(crate) fn of(settings: &Settings, messages: &Messages) -> Option<Config> {
+    pub(crate) fn from_settings(settings: &Settings, messages: &Messages) -> Option<ChecksConfig> {
         if !settings.gpu && !settings.printf {
             return None;
         }
@@ -52,20 +52,20 @@ impl Config {
         let mut complain = |setting: &str, text: String| {
             instance::report_setting_problem(messages, MessageSeverity::Error, &format!("setting {setting}"), &text);
         };
-        let cache = settings.gpu_cache.then(|| Cache::open(settings.gpu_cache_folder.as_deref()));
+        let cache = settings.gpu_cache.then(|| ShaderCache::open(settings.gpu_cache_folder.as_deref()));
         let cache = cache.and_then(|it| it.map_err(|why| complain("gpu_cache", why)).ok());
         let words = settings.printf_buffer_size.div_ceil(4).min(u64::from(u32::MAX)) as u32;
         let (to_stdout, is_verbose) = (settings.printf_to_stdout, settings.printf_verbose);
         let checks = if settings.gpu && settings.gpu_shader_checks { checks } else { Checks::NONE };
-        Some(Config {
+        Some(ChecksConfig {
             checks,
             feedback: settings.sync && settings.sync_submit_time && checks.descriptors,
             descriptors,
             buffers,
             warns_robust: settings.gpu_warn_robust,
-            looks_at_instances: settings.gpu && settings.gpu_acceleration_structures,
-            prints: settings.printf.then_some(Prints { to_stdout, is_verbose, words }),
-            scope: Scope::of(settings, &mut complain),
+            checks_instances: settings.gpu && settings.gpu_acceleration_structures,
+            prints: settings.printf.then_some(PrintConfig { to_stdout, is_verbose, words }),
+            selection: ShaderSelection::from_settings(settings, &mut complain),
             cache,
         })
     }
@@ -77,7 +77,7 @@ impl Config {
     }
 
     /// Whether such a fault is told.
-    pub(super) fn tells(&self, error: &RecordedFault) -> bool {
+    pub(super) fn reports(&self, error: &RecordedFault) -> bool {
         match error {
             RecordedFault::IndexOutOfBounds { .. } | RecordedFault::Uninitialized { .. } => self.descriptors,
             RecordedFault::BufferOutOfBounds { .. } | RecordedFault::TexelOutOfBounds { .. } => self.buffers,

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::arena::Region;
-use super::commands::Commands;
-use super::variants::{ROOT_SPACE, Variant};
+use super::arena::ArenaRegion;
+use super::commands::CommandBufferState;
+use super::variants::{ROOT_SPACE, PipelineVariant};
 
 /// A draw or dispatch with checks.
-pub(super) struct Drawn {
+pub(super) struct RecordedDraw {
     /// Counted from zero, among the draws and dispatches of the command buffer.
     pub(super) number: u32,
     /// The same, without those that the device generates, as the validator counts; none for one of these.
     pub(super) launch: Option<u32>,
     pub(super) function: Command,
-    memory: Memory,
+    memory: DrawMemory,
     /// The form of its pipeline, among those of the command buffer.
     variant: u32,
     /// The debug labels around it, among those of the command buffer.
@@ -31,7 +31,7 @@ pub(super) struct Drawn {
 
 /// What of its memory is a draw's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Memory {
+pub(super) enum DrawMemory {
     /// A root table, records, and what it touches, one behind the other.
     Root,
     /// Records.
@@ -42,44 +42,44 @@ pub(super) enum Memory {
 
 /// Memory of a draw: where its records are, and how many words there are for what it touches behind them.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) memory: Memory,
-    pub(super) records: Region,
+pub(super) struct DrawRecordArea {
+    pub(super) memory: DrawMemory,
+    pub(super) records: ArenaRegion,
     pub(super) touch_words: u32,
 }
 
 /// A draw, for what is told of it.
-pub(super) struct Draw {
+pub(super) struct DrawDescription {
     pub(super) number: u32,
     pub(super) command: &'static str,
-    pub(super) variant: Arc<Variant>,
+    pub(super) variant: Arc<PipelineVariant>,
     /// All debug labels around it, the outermost first.
     pub(super) labels: Vec<String>,
 }
 
-impl Drawn {
+impl RecordedDraw {
     /// Where shaders write records.
-    pub(super) fn records(&self) -> Region {
+    pub(super) fn records(&self) -> ArenaRegion {
         // SAFETY: `all` has these words, and they come first.
-        unsafe { Region::mapped(self.records, self.record_words) }
+        unsafe { ArenaRegion::mapped(self.records, self.record_words) }
     }
 
     /// Records, and behind them what it touches.
-    fn all(&self) -> Region {
-        // SAFETY: `keep_draw` alone makes a draw, of a place in a block, which has this many words and stays mapped for
+    fn all(&self) -> ArenaRegion {
+        // SAFETY: `add_draw` alone makes a draw, of a place in a block, which has this many words and stays mapped for
         // longer than the draw is kept.
-        unsafe { Region::mapped(self.records, self.record_words + self.touch_words) }
+        unsafe { ArenaRegion::mapped(self.records, self.record_words + self.touch_words) }
     }
 
     /// Where shaders keep what they touch; none where they do not.
-    pub(super) fn touches(&self) -> Option<Region> {
-        (self.touch_words > 0).then(|| self.all().from(self.record_words))
+    pub(super) fn touches(&self) -> Option<ArenaRegion> {
+        (self.touch_words > 0).then(|| self.all().skip_words(self.record_words))
     }
 
-    fn root(&self) -> Option<Region> {
+    fn root(&self) -> Option<ArenaRegion> {
         let space = u64::from(ROOT_SPACE) * 4;
-        // SAFETY: in memory of this kind a root table lies before the records (`Memory::Root`).
-        (self.memory == Memory::Root).then(|| unsafe { Region::mapped(self.records - space, ROOT_SPACE) })
+        // SAFETY: in memory of this kind a root table lies before the records (`DrawMemory::Root`).
+        (self.memory == DrawMemory::Root).then(|| unsafe { ArenaRegion::mapped(self.records - space, ROOT_SPACE) })
     }
 
     /// The device does not use it any more: its memory has zeros again.
@@ -88,7 +88,7 @@ impl Drawn {
             root.zero();
         }
         // Where no word is counted, no record was begun.
-        if self.memory != Memory::Shared && (self.records().word(0) != 0 || self.touch_words > 0) {
+        if self.memory != DrawMemory::Shared && (self.records().read_word(0) != 0 || self.touch_words > 0) {
             self.all().zero();
         }
     }
@@ -96,23 +96,23 @@ impl Drawn {
 
 /// Debug labels that were open at draws.
 #[derive(Default)]
-pub(super) struct Labels {
+pub(super) struct DrawLabels {
     /// Those that are open, the outermost first.
     open: Vec<String>,
     kept: Vec<Vec<String>>,
     /// Which of those that are kept are open; none where they changed since.
-    now: Option<u32>,
+    current: Option<u32>,
 }
 
-impl Labels {
+impl DrawLabels {
     pub(super) fn begin(&mut self, name: String) {
         self.open.push(name);
-        self.now = None;
+        self.current = None;
     }
 
     pub(super) fn end(&mut self) {
         self.open.pop();
-        self.now = None;
+        self.current = None;
     }
 
     /// Those that are open.
@@ -122,37 +122,37 @@ impl Labels {
 
     /// The number by which those that are open are kept.
     #[inline(always)]
-    fn number(&mut self) -> u32 {
-        match self.now {
+    fn snapshot_number(&mut self) -> u32 {
+        match self.current {
             Some(it) => it,
-            None => self.keep(),
+            None => self.take_snapshot(),
         }
     }
 
     #[cold]
-    fn keep(&mut self) -> u32 {
+    fn take_snapshot(&mut self) -> u32 {
         let number = self.kept.len() as u32;
         self.kept.push(self.open.clone());
-        self.now = Some(number);
+        self.current = Some(number);
         number
     }
 
-    fn at(&self, number: u32) -> &[String] {
+    fn snapshot(&self, number: u32) -> &[String] {
         self.kept.get(number as usize).map_or(&[], Vec::as_slice)
     }
 }
 
-impl Commands {
+impl CommandBufferState {
     /// A draw or dispatch with checks was recorded.
     #[inline(always)]
-    pub(super) fn keep_draw(
+    pub(super) fn add_draw(
         &mut self,
         (number, launch, function): (u32, Option<u32>, Command),
         variant: u32,
-        place: Place,
+        place: DrawRecordArea,
     ) {
-        let labels = self.labels.number();
-        self.draws.push(Drawn {
+        let labels = self.labels.snapshot_number();
+        self.draws.push(RecordedDraw {
             number,
             launch,
             function,
@@ -161,33 +161,33 @@ impl Commands {
             labels,
             record_words: place.records.words,
             touch_words: place.touch_words,
-            records: place.records.address(),
+            records: place.records.host_address(),
         });
     }
 
     /// What is told of a draw.
-    pub(super) fn draw(&self, it: &Drawn) -> Draw {
-        Draw {
+    pub(super) fn describe_draw(&self, it: &RecordedDraw) -> DrawDescription {
+        DrawDescription {
             number: it.number,
             command: it.function.desc().name,
             variant: Arc::clone(self.variant_of(it)),
-            labels: self.outer_labels.iter().chain(self.labels.at(it.labels)).cloned().collect(),
+            labels: self.outer_labels.iter().chain(self.labels.snapshot(it.labels)).cloned().collect(),
         }
     }
 
     /// The form of a draw's pipeline.
-    pub(super) fn variant_of(&self, it: &Drawn) -> &Arc<Variant> {
+    pub(super) fn variant_of(&self, it: &RecordedDraw) -> &Arc<PipelineVariant> {
         &self.variants[it.variant as usize]
     }
 
     /// Root tables that lead to the table of addresses.
-    pub(super) fn roots(&self) -> impl Iterator<Item = Region> {
-        self.draws.iter().filter(|it| self.variant_of(it).reads_addresses).filter_map(Drawn::root)
+    pub(super) fn roots(&self) -> impl Iterator<Item = ArenaRegion> {
+        self.draws.iter().filter(|it| self.variant_of(it).reads_addresses).filter_map(RecordedDraw::root)
     }
 
     /// The device does not use them any more: their memory has zeros again.
     pub(super) fn clear_draws(&self) {
-        self.draws.iter().for_each(Drawn::clear);
+        self.draws.iter().for_each(RecordedDraw::clear);
     }
 }
 
@@ -195,10 +195,10 @@ impl Commands {
 mod tests {
     use super::*;
 
-    fn drawn(words: &mut [u32], memory: Memory, touch_words: u32) -> Drawn {
-        let space = if memory == Memory::Root { ROOT_SPACE } else { 0 };
-        let records = Region::over(words).from(space);
-        Drawn {
+    fn recorded_draw(words: &mut [u32], memory: DrawMemory, touch_words: u32) -> RecordedDraw {
+        let space = if memory == DrawMemory::Root { ROOT_SPACE } else { 0 };
+        let records = ArenaRegion::of_words(words).skip_words(space);
+        RecordedDraw {
             launch: Some(0),
             number: 0,
             function: Command::CmdDraw,
@@ -207,20 +207,20 @@ mod tests {
             labels: 0,
             record_words: records.words - touch_words,
             touch_words,
-            records: records.address(),
+            records: records.host_address(),
         }
     }
 
     #[test]
     fn what_a_draw_wrote_is_zero_again() {
         let root = ROOT_SPACE as usize;
-        for (memory, touch_words) in [(Memory::Root, 0), (Memory::Root, 3), (Memory::Records, 0)] {
+        for (memory, touch_words) in [(DrawMemory::Root, 0), (DrawMemory::Root, 3), (DrawMemory::Records, 0)] {
             let mut words = vec![7_u32; root + 8];
-            drawn(&mut words, memory, touch_words).clear();
+            recorded_draw(&mut words, memory, touch_words).clear();
             assert_eq!(words, vec![0; root + 8]);
         }
         let mut words = vec![7_u32; 8];
-        drawn(&mut words, Memory::Shared, 0).clear();
+        recorded_draw(&mut words, DrawMemory::Shared, 0).clear();
         assert_eq!(words, [7; 8], "others may use it");
     }
 
@@ -229,26 +229,26 @@ mod tests {
         let root = ROOT_SPACE as usize;
         let mut words = vec![7_u32; root + 8];
         words[root] = 0;
-        drawn(&mut words, Memory::Root, 0).clear();
+        recorded_draw(&mut words, DrawMemory::Root, 0).clear();
         assert_eq!(words[..=root], vec![0; root + 1]);
         assert_eq!(words[root + 1..], [7; 7], "no word was counted");
         words[root] = 0;
-        drawn(&mut words, Memory::Root, 2).clear();
+        recorded_draw(&mut words, DrawMemory::Root, 2).clear();
         assert_eq!(words, vec![0; root + 8], "what is touched is not counted there");
     }
 
     #[test]
     fn labels_are_kept_once_for_all_draws_between_two_changes() {
-        let mut labels = Labels::default();
-        assert_eq!((labels.number(), labels.number()), (0, 0));
+        let mut labels = DrawLabels::default();
+        assert_eq!((labels.snapshot_number(), labels.snapshot_number()), (0, 0));
         labels.begin("frame".into());
         labels.begin("shadows".into());
-        let inner = labels.number();
-        assert_eq!((inner, labels.number()), (1, 1));
+        let inner = labels.snapshot_number();
+        assert_eq!((inner, labels.snapshot_number()), (1, 1));
         labels.end();
-        let outer = labels.number();
-        assert_eq!(labels.at(inner), ["frame", "shadows"]);
-        assert_eq!(labels.at(outer), ["frame"]);
-        assert!(labels.at(0).is_empty());
+        let outer = labels.snapshot_number();
+        assert_eq!(labels.snapshot(inner), ["frame", "shadows"]);
+        assert_eq!(labels.snapshot(outer), ["frame"]);
+        assert!(labels.snapshot(0).is_empty());
     }
 }

@@ -2,8 +2,8 @@
 
 use lavascope_abi::*;
 
-use super::gpu_of;
-use super::recording::After;
+use super::checks_of;
+use super::recording::StateToRestore;
 use crate::DeviceTable;
 use crate::fence::{catch_panic, run_if_enabled};
 
@@ -17,16 +17,16 @@ macro_rules! draws {
         $(unsafe extern "system" fn $name(command_buffer: CommandBuffer, $($parameter: $ty),*) {
             // SAFETY: the commandBuffer-parameter VUID of every command that is recorded: the command buffer is valid until
             // the call returns.
-            let Some(gpu) = (unsafe { gpu_of(command_buffer.0) }) else { return };
+            let Some(gpu) = (unsafe { checks_of(command_buffer.0) }) else { return };
             let Some(next) = gpu.next.$name else { return };
             let before = || gpu.before_draw(command_buffer, $point, Command::$command);
             // Without tables a shader with code of ours must not run.
-            let permit = || gpu.permit_draw(command_buffer, $point);
-            let after = run_if_enabled(Command::$command, before, || catch_panic(Command::$command, permit, After::default));
+            let permit = || gpu.record_permissive_draw(command_buffer, $point);
+            let after = run_if_enabled(Command::$command, before, || catch_panic(Command::$command, permit, StateToRestore::default));
             // SAFETY: the driver's function of this name, with the parameters that the application called ours with.
             unsafe { next(command_buffer, $($parameter),*) };
             if !after.is_empty() {
-                catch_panic(Command::$command, || gpu.after_draw(command_buffer, $point, &after), || ());
+                catch_panic(Command::$command, || gpu.restore_state(command_buffer, $point, &after), || ());
             }
         })*
 

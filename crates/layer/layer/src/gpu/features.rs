@@ -21,9 +21,9 @@ pub(super) enum AddressExtension {
 }
 
 /// What the driver is asked for in the place of what the application asks for.
-pub(crate) struct Wish {
+pub(crate) struct DeviceRequest {
     /// The stages that can then write, as bits of `VkShaderStageFlags`.
-    pub(crate) stages: u32,
+    pub(crate) storing_stages: u32,
     /// Whether buffers then have addresses.
     pub(crate) has_addresses: bool,
     /// By which extension: the older one and the newer feature exclude each other.
@@ -36,24 +36,24 @@ pub(crate) struct Wish {
     pub(crate) families: Vec<u32>,
     features: Option<Box<PhysicalDeviceFeatures>>,
     /// A copy of the chain's beginning, up to the last features that are changed.
-    chain: Copies,
+    chain: ChainCopy,
     /// In front of the chain, where the application says nothing of addresses.
-    addresses: Option<Box<PhysicalDeviceBufferDeviceAddressFeatures>>,
+    address_features: Option<Box<PhysicalDeviceBufferDeviceAddressFeatures>>,
 }
 
-impl Wish {
+impl DeviceRequest {
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkCreateDevice` that has not returned, on a physical device of the
-    /// instance. What the info leads to must stay for as long as [`Wish::info`] is used.
+    /// instance. What the info leads to must stay for as long as [`DeviceRequest::info`] is used.
     pub(crate) unsafe fn of(
         instance: &InstanceData,
         params: &CreateDeviceParams,
-    ) -> std::result::Result<Wish, &'static str> {
+    ) -> std::result::Result<DeviceRequest, &'static str> {
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
         let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
         // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function.
-        let asked = unsafe { ask(instance, params.physical_device) };
+        let asked = unsafe { query_features(instance, params.physical_device) };
         let (has, version) = asked.ok_or("the driver does not tell its features")?;
         if instance.api_version < VERSION_MIN || version < VERSION_MIN {
             return Err("Vulkan 1.1 is needed to check shaders; nothing is checked on the device");
@@ -64,10 +64,10 @@ impl Wish {
             | ShaderStageFlags::GEOMETRY.0;
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         let extension = unsafe { address_extension(info) };
-        let mut wish = Wish {
-            stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
+        let mut wish = DeviceRequest {
+            storing_stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
             // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`, and its physical device.
-            has_addresses: unsafe { may_have_addresses(instance, params.physical_device, info, (extension, version)) },
+            has_addresses: unsafe { supports_addresses(instance, params.physical_device, info, (extension, version)) },
             extension,
             is_robust: false,
             // SAFETY: the contract of this function: the chain of a valid `vkCreateDevice`.
@@ -75,17 +75,17 @@ impl Wish {
             // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
             families: unsafe { families(info) },
             features: None,
-            chain: Copies::default(),
-            addresses: None,
+            chain: ChainCopy::default(),
+            address_features: None,
         };
         if has.fragment_stores_and_atomics.0 != 0 {
-            wish.stages |= FRAGMENT;
+            wish.storing_stages |= FRAGMENT;
         }
         if has.vertex_pipeline_stores_and_atomics.0 != 0 {
-            wish.stages |= vertex;
+            wish.storing_stages |= vertex;
         }
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
-        unsafe { wish.take(info, &has) }
+        unsafe { wish.enable_features(info, &has) }
             .ok_or("the features of the device cannot be changed; nothing is checked on it")?;
         Ok(wish)
     }
@@ -95,18 +95,18 @@ impl Wish {
     /// # Safety
     ///
     /// The info must be that of a valid `vkCreateDevice` that has not returned.
-    unsafe fn take(&mut self, info: &DeviceCreateInfo, has: &PhysicalDeviceFeatures) -> Option<()> {
+    unsafe fn enable_features(&mut self, info: &DeviceCreateInfo, has: &PhysicalDeviceFeatures) -> Option<()> {
         // SAFETY: VUID-VkDeviceCreateInfo-pNext-pNext, by the contract of this function; the loader's links are such
         // structures, too.
         let types: Vec<StructureType> = unsafe { chain_types(info.p_next) }.into_iter().map(|it| it.0).collect();
-        let (has_addresses, own_addresses) = (self.has_addresses, features_of(self.extension));
+        let (has_addresses, own_addresses) = (self.has_addresses, address_features_type(self.extension));
         let is_new = self.extension == AddressExtension::Khr;
         // Where an application says whether it wants addresses.
         let is_said = |it: &StructureType| has_addresses && (*it == own_addresses || *it == CORE_1_2 && is_new);
         let is_changed = |it: &&StructureType| **it == FEATURES || is_said(it);
         if let Some(last) = types.iter().rfind(is_changed) {
             // SAFETY: VUID-VkDeviceCreateInfo-pNext-pNext, by the contract of this function.
-            self.chain = unsafe { Copies::until(info.p_next, *last) }?;
+            self.chain = unsafe { ChainCopy::copy_until(info.p_next, *last) }?;
         }
         if !types.contains(&FEATURES) {
             // SAFETY: VUID-VkDeviceCreateInfo-pEnabledFeatures-parameter, by the contract of this function: null or
@@ -114,18 +114,18 @@ impl Wish {
             let own = unsafe { info.p_enabled_features.as_ptr().as_ref() };
             let mut features = Box::new(own.map_or_else(PhysicalDeviceFeatures::zeroed, |it| *it));
             self.is_robust = features.robust_buffer_access.0 != 0;
-            switch_on(&mut features, has);
+            enable_stores(&mut features, has);
             self.features = Some(features);
         }
         for words in &mut self.chain.all {
             let first = words.as_mut_ptr();
-            // SAFETY: `Copies` has whole structures, each of which begins with its type.
+            // SAFETY: `ChainCopy` has whole structures, each of which begins with its type.
             match unsafe { *first.cast::<StructureType>() } {
                 FEATURES => {
                     // SAFETY: a copy of the structure of this type, which is ours alone and aligned for any structure.
                     let features = unsafe { &mut (*first.cast::<PhysicalDeviceFeatures2>()).features };
                     self.is_robust = features.robust_buffer_access.0 != 0;
-                    switch_on(features, has);
+                    enable_stores(features, has);
                 }
                 CORE_1_2 if is_said(&CORE_1_2) => {
                     // SAFETY: a copy of the structure of this type, which is ours alone and aligned for any structure.
@@ -141,14 +141,14 @@ impl Wish {
                 _ => {}
             }
         }
-        let rest = self.chain.rest().unwrap_or(info.p_next);
+        let rest = self.chain.last_next().unwrap_or(info.p_next);
         let first = self.chain.link(rest);
         if self.has_addresses && !types.iter().any(is_said) {
             let mut own = Box::new(PhysicalDeviceBufferDeviceAddressFeatures::zeroed());
             own.s_type = own_addresses;
             own.buffer_device_address = Bool32(1);
             own.p_next = first;
-            self.addresses = Some(own);
+            self.address_features = Some(own);
         }
         Some(())
     }
@@ -162,7 +162,7 @@ impl Wish {
         if let Some(first) = self.chain.first() {
             info.p_next = first;
         }
-        if let Some(addresses) = &self.addresses {
+        if let Some(addresses) = &self.address_features {
             info.p_next = Ptr::to(&**addresses).cast();
         }
         info
@@ -174,7 +174,7 @@ const FEATURES: StructureType = StructureType::PHYSICAL_DEVICE_FEATURES_2;
 const CORE_1_2: StructureType = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
 
 /// The structure of features with addresses; both kinds have the same members.
-fn features_of(extension: AddressExtension) -> StructureType {
+fn address_features_type(extension: AddressExtension) -> StructureType {
     match extension {
         AddressExtension::Khr => StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
         AddressExtension::Ext => StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_EXT,
@@ -235,7 +235,7 @@ unsafe fn families(info: &DeviceCreateInfo) -> Vec<u32> {
 /// # Safety
 ///
 /// The info must be that of a valid `vkCreateDevice` on this physical device of the instance, that has not returned.
-unsafe fn may_have_addresses(
+unsafe fn supports_addresses(
     instance: &InstanceData,
     physical_device: PhysicalDevice,
     info: &DeviceCreateInfo,
@@ -251,17 +251,17 @@ unsafe fn may_have_addresses(
     }
     let Some(ask) = instance.table.get_physical_device_features2 else { return false };
     let mut has = PhysicalDeviceBufferDeviceAddressFeatures::zeroed();
-    has.s_type = features_of(extension);
+    has.s_type = address_features_type(extension);
     let mut features = PhysicalDeviceFeatures2::zeroed();
     features.s_type = FEATURES;
-    features.p_next = super::place(&mut has).cast();
+    features.p_next = super::out_ptr(&mut has).cast();
     // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function, for the function of its
     // instance; both places are ours.
-    unsafe { ask(physical_device, super::place(&mut features)) };
+    unsafe { ask(physical_device, super::out_ptr(&mut features)) };
     has.buffer_device_address.0 != 0
 }
 
-fn switch_on(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures) {
+fn enable_stores(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures) {
     for (it, has) in [
         (&mut features.fragment_stores_and_atomics, has.fragment_stores_and_atomics),
         (&mut features.vertex_pipeline_stores_and_atomics, has.vertex_pipeline_stores_and_atomics),
@@ -275,13 +275,13 @@ fn switch_on(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures
 /// # Safety
 ///
 /// The physical device must be one of the instance, and be alive until this returns.
-unsafe fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(PhysicalDeviceFeatures, u32)> {
+unsafe fn query_features(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(PhysicalDeviceFeatures, u32)> {
     let mut features = PhysicalDeviceFeatures::zeroed();
     let mut properties = PhysicalDeviceProperties::zeroed();
     // SAFETY: the contract of this function, for functions of the instance; the places are ours.
     unsafe {
-        (instance.table.get_physical_device_features?)(physical_device, super::place(&mut features));
-        (instance.table.get_physical_device_properties?)(physical_device, super::place(&mut properties));
+        (instance.table.get_physical_device_features?)(physical_device, super::out_ptr(&mut features));
+        (instance.table.get_physical_device_properties?)(physical_device, super::out_ptr(&mut properties));
     }
     Some((features, properties.api_version))
 }
@@ -289,17 +289,17 @@ unsafe fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Optio
 /// Copies of structures at the beginning of a chain, word by word. They lead to each other once `link` was called;
 /// nobody writes them after that. Each is a vector and no box: its address must stay good while it is moved.
 #[derive(Default)]
-pub(super) struct Copies {
+pub(super) struct ChainCopy {
     all: Vec<Vec<u64>>,
 }
 
-impl Copies {
+impl ChainCopy {
     /// Copies of the structures of a chain up to the one of a type, with that; none where one of them is not known.
     ///
     /// # Safety
     ///
     /// `first` must be the `pNext` of a structure that a command was called with, while that has not returned, or null.
-    pub(super) unsafe fn until(first: Ptr<Opaque>, last: StructureType) -> Option<Copies> {
+    pub(super) unsafe fn copy_until(first: Ptr<Opaque>, last: StructureType) -> Option<ChainCopy> {
         let mut all = Vec::new();
         // SAFETY: the contract of this function, which is that of `chain_types`.
         for (ty, at) in unsafe { chain_types(first) } {
@@ -314,7 +314,7 @@ impl Copies {
             unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>().as_ptr(), target, size) };
             all.push(words);
             if ty == last {
-                return Some(Copies { all });
+                return Some(ChainCopy { all });
             }
         }
         None
@@ -326,7 +326,7 @@ impl Copies {
     }
 
     /// Where the last one leads; none where there is nothing.
-    fn rest(&self) -> Option<Ptr<Opaque>> {
+    fn last_next(&self) -> Option<Ptr<Opaque>> {
         self.all.last().map(|it| Ptr::new(it[1]))
     }
 
@@ -365,8 +365,8 @@ mod tests {
         let mut first = PhysicalDeviceBufferDeviceAddressFeatures::zeroed();
         first.p_next = Ptr::to(&second).cast();
         // SAFETY: the chain above.
-        let mut copies = unsafe { Copies::until(Ptr::to(&first).cast(), FEATURES) }.expect("both are known");
-        let rest = copies.rest().expect("there are two");
+        let mut copies = unsafe { ChainCopy::copy_until(Ptr::to(&first).cast(), FEATURES) }.expect("both are known");
+        let rest = copies.last_next().expect("there are two");
         assert_eq!(rest, Ptr::to(&third).cast());
         let begin = copies.link(rest);
         let moved = Box::new(copies);
@@ -378,6 +378,6 @@ mod tests {
         let begin = copies.link(Ptr::NULL);
         assert_eq!(chain_of(begin), [own]);
         // SAFETY: the chain above, which has no such structure.
-        assert!(unsafe { Copies::until(Ptr::to(&first).cast(), StructureType::SUBMIT_INFO) }.is_none());
+        assert!(unsafe { ChainCopy::copy_until(Ptr::to(&first).cast(), StructureType::SUBMIT_INFO) }.is_none());
     }
 }

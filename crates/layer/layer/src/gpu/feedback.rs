@@ -10,12 +10,12 @@ use lavascope_abi::*;
 use lavascope_instrument::{InstrumentedModule, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
 use lavascope_validate::{AddressTouched, BindingTouched, TouchedBytes, CommandBufferFeedback, ShaderLaunch, StageTouches};
 
-use super::Gpu;
-use super::arena::Region;
-use super::commands::Commands;
-use super::drawn::Drawn;
-use super::hooks::RAYS;
-use super::variants::{CheckedStage, Variant};
+use super::DeviceChecks;
+use super::arena::ArenaRegion;
+use super::commands::CommandBufferState;
+use super::drawn::RecordedDraw;
+use super::hooks::RAY_TRACING_STAGES;
+use super::variants::{InstrumentedStage, PipelineVariant};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
@@ -37,14 +37,14 @@ const STAGES: [(ShaderStageFlags, PipelineStageFlags2); 8] = [
 ];
 
 /// The stage in which the shaders of a kind access memory; none for those that keep nothing.
-fn stage_of(kind: ShaderStageFlags) -> Option<u64> {
-    let is_ray = kind.0 & RAYS != 0;
+fn pipeline_stage_of(kind: ShaderStageFlags) -> Option<u64> {
+    let is_ray = kind.0 & RAY_TRACING_STAGES != 0;
     let own = STAGES.iter().find(|it| it.0 == kind).map(|it| it.1.0);
     own.or(is_ray.then_some(PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0))
 }
 
 /// Whether a stage has one shader of a draw at most.
-fn is_one_of_a_kind(kind: ShaderStageFlags) -> bool {
+fn has_fixed_slot(kind: ShaderStageFlags) -> bool {
     slot_of(kind).is_some()
 }
 
@@ -69,46 +69,46 @@ pub(super) fn touch_constant(made: &InstrumentedModule, slot: Option<u32>, base:
 }
 
 /// Whether each stage finds its own words.
-fn are_slots_apart(stages: &[CheckedStage]) -> bool {
+fn are_slots_distinct(stages: &[InstrumentedStage]) -> bool {
     let slots: Vec<u32> = stages.iter().filter_map(|it| it.touch_slot).collect();
     (1..slots.len()).all(|at| !slots[..at].contains(&slots[at]))
 }
 
 /// The words that a draw keeps what it touches in; none where that would be too many, or nothing.
-pub(super) fn touch_words(variant: &Variant) -> u32 {
-    let words: u32 = variant.stages.iter().map(|it| it.made.touches.words).sum();
-    let is_kept = (1..=WORDS_MAX).contains(&words) && are_slots_apart(&variant.stages);
+pub(super) fn touch_words(variant: &PipelineVariant) -> u32 {
+    let words: u32 = variant.stages.iter().map(|it| it.instrumented.touches.words).sum();
+    let is_kept = (1..=WORDS_MAX).contains(&words) && are_slots_distinct(&variant.stages);
     if is_kept { words + TOUCH_HEAD } else { 0 }
 }
 
 /// Where the words of the next stage begin.
-pub(super) fn touch_base(stages: &[CheckedStage]) -> u32 {
-    TOUCH_HEAD + stages.iter().map(|it| it.made.touches.words).sum::<u32>()
+pub(super) fn touch_base(stages: &[InstrumentedStage]) -> u32 {
+    TOUCH_HEAD + stages.iter().map(|it| it.instrumented.touches.words).sum::<u32>()
 }
 
 /// Leads the slots of an area to the words of its stages.
-pub(super) fn fill_slots(area: Region, variant: &Variant) {
+pub(super) fn fill_slots(area: ArenaRegion, variant: &PipelineVariant) {
     for stage in &variant.stages {
         if let Some(slot) = stage.touch_slot {
-            area.set(slot, stage.touch_base);
+            area.write_word(slot, stage.touch_base);
         }
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Whether the validator waits for what shaders touched.
     pub(crate) fn gives_feedback(&self) -> bool {
         self.config.feedback
     }
 
     /// Whether a shader keeps what it touches.
-    pub(super) fn keeps_touches(&self, kind: ShaderStageFlags) -> bool {
-        self.gives_feedback() && stage_of(kind).is_some()
+    pub(super) fn records_touches(&self, kind: ShaderStageFlags) -> bool {
+        self.gives_feedback() && pipeline_stage_of(kind).is_some()
     }
 
     /// The slot of a shader that is made before it is known what it is drawn with.
     pub(super) fn touch_slot(kind: ShaderStageFlags) -> Option<u32> {
-        slot_of(kind).or_else(|| (kind.0 & RAYS != 0).then(next_ray_slot))
+        slot_of(kind).or_else(|| (kind.0 & RAY_TRACING_STAGES != 0).then(next_ray_slot))
     }
 
     /// From now on it is not known whether all was executed.
@@ -116,16 +116,16 @@ impl Gpu {
         self.is_feedback_broken.store(true, Ordering::Relaxed);
     }
 
-    fn data(&self) -> Option<&DeviceData> {
+    fn device_data(&self) -> Option<&DeviceData> {
         // SAFETY: whoever comes here is inside of a call for this device, which is externally synchronized with
-        // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `Gpu::end`; or is
-        // the exit handler, which keeps whoever destroys the device waiting (`Gpu::end_process`).
+        // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `DeviceChecks::end`; or is
+        // the exit handler, which keeps whoever destroys the device waiting (`DeviceChecks::end_process`).
         unsafe { WATCHED_DEVICES.get(dispatch_key(self.device.0)) }
     }
 
     /// Command buffers are about to be executed. Gives them, and those that they execute.
-    pub(super) fn note_executions(&self, commands: &[u64]) -> Vec<u64> {
-        let names = self.data().map(|it| it.handles());
+    pub(super) fn count_executions(&self, commands: &[u64]) -> Vec<u64> {
+        let names = self.device_data().map(|it| it.handles());
         let object = |handle: u64| {
             let slot = names?.table_for(HandleType::CommandBuffer).slot(HandleType::CommandBuffer, handle)?;
             PROCESS_STATE.objects.id(slot)
@@ -135,7 +135,7 @@ impl Gpu {
             let Some(slot) = self.slot(handle) else { continue };
             let secondaries = slot.with(|it| {
                 it.executions += 1;
-                it.object = object(handle);
+                it.object_id = object(handle);
                 it.secondaries.iter().map(|it| it.0).collect::<Vec<u64>>()
             });
             open.extend(secondaries.unwrap_or_default());
@@ -145,74 +145,74 @@ impl Gpu {
     }
 
     /// What a command buffer touched since the last time.
-    pub(super) fn read_touches(&self, commands: &mut Commands) -> Option<CommandBufferFeedback> {
+    pub(super) fn read_touches(&self, commands: &mut CommandBufferState) -> Option<CommandBufferFeedback> {
         let executions = std::mem::take(&mut commands.executions);
-        let object = commands.object.filter(|_| executions > 0)?;
+        let object = commands.object_id.filter(|_| executions > 0)?;
         let ranges = || self.state().addresses.ranges();
-        let launch = |it: &Drawn| launch(it, commands.variant_of(it), &ranges);
+        let launch = |it: &RecordedDraw| launch_touches(it, commands.variant_of(it), &ranges);
         let launches = commands.draws.iter().filter_map(launch).collect();
         let is_whole = !self.is_feedback_broken.load(Ordering::Relaxed) && !self.has_failed();
         Some(CommandBufferFeedback { command_buffer: object, executions, is_complete: is_whole, launches })
     }
 
     /// Tells the validator. No lock of ours is held.
-    pub(super) fn give_feedback(&self, all: Vec<CommandBufferFeedback>) {
-        if let Some(data) = self.data().filter(|_| !all.is_empty()) {
+    pub(super) fn send_feedback(&self, all: Vec<CommandBufferFeedback>) {
+        if let Some(data) = self.device_data().filter(|_| !all.is_empty()) {
             data.feedback(all);
         }
     }
 }
 
 /// Ranges that have all addresses that shaders may access; none where that is not known.
-type Ranges<'a> = &'a dyn Fn() -> Option<Vec<Range<u64>>>;
+type AddressRanges<'a> = &'a dyn Fn() -> Option<Vec<Range<u64>>>;
 
 /// What a draw touched; none where it kept nothing.
-fn launch(draw: &Drawn, variant: &Variant, ranges: Ranges<'_>) -> Option<ShaderLaunch> {
+fn launch_touches(draw: &RecordedDraw, variant: &PipelineVariant, ranges: AddressRanges<'_>) -> Option<ShaderLaunch> {
     let (area, number) = (draw.touches()?, draw.launch?);
     let mut stages: Vec<StageTouches> = Vec::new();
     for (at, it) in variant.stages.iter().enumerate() {
-        let Some(stage) = stage_of(it.kind) else { continue };
+        let Some(stage) = pipeline_stage_of(it.kind) else { continue };
         // Shaders of rays have one stage together.
-        let is_first = !variant.stages[..at].iter().any(|it| stage_of(it.kind) == Some(stage));
+        let is_first = !variant.stages[..at].iter().any(|it| pipeline_stage_of(it.kind) == Some(stage));
         if is_first {
-            let all: Vec<&CheckedStage> = variant.stages.iter().filter(|it| stage_of(it.kind) == Some(stage)).collect();
-            let is_all = is_one_of_a_kind(it.kind) || variant.keeps_all;
-            stages.push(together(stage, &all, is_all, area, ranges));
+            let all: Vec<&InstrumentedStage> = variant.stages.iter().filter(|it| pipeline_stage_of(it.kind) == Some(stage)).collect();
+            let is_all = has_fixed_slot(it.kind) || variant.records_all_touches;
+            stages.push(stage_touches(stage, &all, is_all, area, ranges));
         }
     }
     Some(ShaderLaunch { number, function: draw.function, stages })
 }
 
 /// What the shaders of a stage touched. Where there may be others, nothing is known of it.
-fn together(stage: u64, all: &[&CheckedStage], is_all: bool, area: Region, ranges: Ranges<'_>) -> StageTouches {
+fn stage_touches(stage: u64, all: &[&InstrumentedStage], is_all: bool, area: ArenaRegion, ranges: AddressRanges<'_>) -> StageTouches {
     let mut made = StageTouches { stage, ..StageTouches::default() };
     let mut addresses = Vec::new();
     for it in all {
-        let own = area.from(it.touch_base);
-        let sites = &it.made.touches.sites;
+        let own = area.skip_words(it.touch_base);
+        let sites = &it.instrumented.touches.sites;
         let (at_addresses, described): (Vec<_>, Vec<_>) = sites.iter().partition(|it| it.set == TouchSite::ADDRESSES);
-        let mut touched: Vec<BindingTouched> = described.iter().map(|it| binding(it, own)).collect();
+        let mut touched: Vec<BindingTouched> = described.iter().map(|it| binding_touches(it, own)).collect();
         // Whatever one invocation kept, all of them do what is done always.
         if touched.iter().any(|it| !it.is_assumed) {
             touched.iter_mut().for_each(|it| it.is_assumed = false);
         }
         made.touched.extend(touched);
-        addresses.extend(at_addresses.iter().map(|it| address(it, own, ranges)));
+        addresses.extend(at_addresses.iter().map(|it| address_touches(it, own, ranges)));
     }
     if is_all {
-        let covers = |set, binding| !all.iter().any(|it| it.made.touches.is_untracked(set, binding));
+        let covers = |set, binding| !all.iter().any(|it| it.instrumented.touches.is_untracked(set, binding));
         made.covered = made.touched.iter().map(|it| (it.set, it.binding)).filter(|it| covers(it.0, it.1)).collect();
-        let keeps_addresses = all.iter().all(|it| it.made.touches.tracks_addresses());
+        let keeps_addresses = all.iter().all(|it| it.instrumented.touches.tracks_addresses());
         made.addresses = addresses.into_iter().collect::<Option<Vec<_>>>().filter(|_| keeps_addresses);
     }
     made
 }
 
 /// The words of a site, if it was touched. From here on they are zero again.
-fn take_words(it: &TouchSite, area: Region) -> Vec<u32> {
+fn take_words(it: &TouchSite, area: ArenaRegion) -> Vec<u32> {
     let mut words = Vec::new();
-    if let Some(place) = it.word_offset.filter(|place| area.word(*place + TouchSite::END_WORD) != 0) {
-        let own = area.from(place).first(it.words());
+    if let Some(place) = it.word_offset.filter(|place| area.read_word(*place + TouchSite::END_WORD) != 0) {
+        let own = area.skip_words(place).first_words(it.words());
         words = vec![0; place as usize];
         words.extend(own.read());
         // The device does not use it now, and what it writes from here on is new.
@@ -221,7 +221,7 @@ fn take_words(it: &TouchSite, area: Region) -> Vec<u32> {
     words
 }
 
-fn binding(it: &TouchSite, area: Region) -> BindingTouched {
+fn binding_touches(it: &TouchSite, area: ArenaRegion) -> BindingTouched {
     let touched = it.read(&take_words(it, area));
     let is_buffer = it.kind != TouchKind::Descriptor;
     BindingTouched {
@@ -239,7 +239,7 @@ fn binding(it: &TouchSite, area: Region) -> BindingTouched {
 }
 
 /// None where it is not known what was touched.
-fn address(it: &TouchSite, area: Region, ranges: Ranges<'_>) -> Option<AddressTouched> {
+fn address_touches(it: &TouchSite, area: ArenaRegion, ranges: AddressRanges<'_>) -> Option<AddressTouched> {
     let touched = it.read_addresses(&take_words(it, area), ranges);
     let bytes = TouchedBytes { may: touched.may, must: touched.must };
     let (reads, writes, is_atomic) = (it.reads, it.writes, it.is_atomic);
@@ -253,13 +253,13 @@ mod tests {
     use lavascope_instrument::{InstrumentOptions, RootLocation, ModuleTouches, instrument};
     use lavascope_spirv::Module;
 
-    use super::super::names::Name;
+    use super::super::names::SharedName;
     use super::*;
 
     /// Writes what binding 0 is, from where binding 1 says.
     const PLACE: &[u8] = include_bytes!("../../../../dev/samples/shaders/place.rgen.spv");
 
-    fn stage(kind: ShaderStageFlags, touch_base: u32, change: impl Fn(&mut ModuleTouches)) -> CheckedStage {
+    fn stage(kind: ShaderStageFlags, touch_base: u32, change: impl Fn(&mut ModuleTouches)) -> InstrumentedStage {
         let words: Vec<u32> = PLACE.as_chunks().0.iter().map(|it| u32::from_le_bytes(*it)).collect();
         let module = Module::parse(&words).expect("a module");
         let options = InstrumentOptions { touches: true, ..InstrumentOptions::new(RootLocation::PushConstant { offset: 120 }) };
@@ -267,27 +267,27 @@ mod tests {
         change(&mut made.touches);
         let (shader, index, cell_base) = (0, 0, 0);
         let (module, original) = (ShaderModule::default(), Arc::new(words));
-        CheckedStage {
+        InstrumentedStage {
             shader,
             kind,
             index,
             module,
-            name: Name::default(),
+            name: SharedName::default(),
             object: None,
-            made: Arc::new(made),
+            instrumented: Arc::new(made),
             original,
             cell_base,
             touch_base,
             touch_slot: None,
-            _part: None,
+            _cells_lease: None,
         }
     }
 
-    fn covered(all: &[&CheckedStage], is_all: bool) -> Vec<(u32, u32)> {
+    fn covered(all: &[&InstrumentedStage], is_all: bool) -> Vec<(u32, u32)> {
         let mut words = vec![0; 4096];
         let stage = PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0;
-        let mut made = together(stage, all, is_all, Region::over(&mut words), &|| None);
-        assert_eq!(made.addresses.is_some(), is_all && all.iter().all(|it| it.made.touches.tracks_addresses()));
+        let mut made = stage_touches(stage, all, is_all, ArenaRegion::of_words(&mut words), &|| None);
+        assert_eq!(made.addresses.is_some(), is_all && all.iter().all(|it| it.instrumented.touches.tracks_addresses()));
         made.covered.sort_unstable();
         made.covered.dedup();
         made.covered
@@ -311,10 +311,10 @@ mod tests {
     #[test]
     fn what_each_shader_of_a_stage_touched_is_told() {
         let first = stage(ShaderStageFlags::RAYGEN_KHR, TOUCH_HEAD, |_| ());
-        let size = first.made.touches.words;
+        let size = first.instrumented.touches.words;
         let second = stage(ShaderStageFlags::MISS_KHR, TOUCH_HEAD + size, |_| ());
-        let site = |it: &CheckedStage| {
-            let written = it.made.touches.sites.iter().find(|it| it.writes).and_then(|it| it.word_offset);
+        let site = |it: &InstrumentedStage| {
+            let written = it.instrumented.touches.sites.iter().find(|it| it.writes).and_then(|it| it.word_offset);
             (it.touch_base + written.expect("a site")) as usize
         };
         let mut words = vec![0; (TOUCH_HEAD + 2 * size) as usize];
@@ -323,18 +323,18 @@ mod tests {
             (words[at + 1], words[at + 2]) = (!(word * 4), word * 4 + 4);
             words[at + 8] = 1 << word;
         }
-        let area = Region::over(&mut words);
-        let made = together(0, &[&first, &second], true, area, &|| None);
+        let area = ArenaRegion::of_words(&mut words);
+        let made = stage_touches(0, &[&first, &second], true, area, &|| None);
         let written: Vec<_> = made.touched.iter().filter(|it| it.writes).filter_map(|it| it.bytes.clone()).collect();
         assert_eq!(written.iter().flat_map(|it| it.must.clone()).collect::<Vec<_>>(), [12..16, 28..32]);
         // What was read is new again.
-        let made = together(0, &[&first, &second], true, area, &|| None);
+        let made = stage_touches(0, &[&first, &second], true, area, &|| None);
         assert!(made.touched.iter().filter(|it| it.writes).all(|it| it.elements.is_empty()));
     }
 
     #[test]
     fn what_is_made_before_it_is_known_beside_what_finds_its_words_by_a_slot() {
-        let made = stage(ShaderStageFlags::FRAGMENT, 0, |_| ()).made;
+        let made = stage(ShaderStageFlags::FRAGMENT, 0, |_| ()).instrumented;
         let constant = |slot, base| touch_constant(&made, slot, base).map(|it| it.1);
         assert_eq!(constant(None, 77), Some(77));
         assert_eq!(constant(slot_of(ShaderStageFlags::FRAGMENT), 77), Some(TOUCH_SLOT | 4));
@@ -347,11 +347,11 @@ mod tests {
 
     #[test]
     fn shaders_that_were_given_the_same_slot_keep_nothing_together() {
-        let with_slot = |touch_slot| CheckedStage { touch_slot, ..stage(ShaderStageFlags::MISS_KHR, 0, |_| ()) };
+        let with_slot = |touch_slot| InstrumentedStage { touch_slot, ..stage(ShaderStageFlags::MISS_KHR, 0, |_| ()) };
         let slots = |all: &[Option<u32>]| all.iter().map(|it| with_slot(*it)).collect::<Vec<_>>();
-        assert!(are_slots_apart(&slots(&[])));
-        assert!(are_slots_apart(&slots(&[None, None])), "they have their places as constants");
-        assert!(are_slots_apart(&slots(&[Some(8), Some(9), None])));
-        assert!(!are_slots_apart(&slots(&[Some(8), Some(9), Some(8)])));
+        assert!(are_slots_distinct(&slots(&[])));
+        assert!(are_slots_distinct(&slots(&[None, None])), "they have their places as constants");
+        assert!(are_slots_distinct(&slots(&[Some(8), Some(9), None])));
+        assert!(!are_slots_distinct(&slots(&[Some(8), Some(9), Some(8)])));
     }
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_instrument::decode;
 
-use super::addresses::lead_to;
-use super::commands::Commands;
-use super::pipelines::Style;
-use super::tell::{Finding, Told, counts_of};
-use super::variants::{Checked, Variant};
-use super::{Gpu, State, slice};
+use super::addresses::write_address_table;
+use super::commands::CommandBufferState;
+use super::pipelines::CheckStyle;
+use super::tell::{CheckFinding, ReportedFault, fault_counts};
+use super::variants::{InstrumentedPipeline, PipelineVariant};
+use super::{DeviceChecks, ChecksState, slice};
 use crate::application::find_in_chain;
 use crate::fence::run_if_enabled;
 
@@ -25,17 +25,17 @@ pub(super) struct Submission {
     signals: Vec<(u64, u64)>,
     pub(super) commands: Vec<u64>,
     /// The copy of the table of addresses that it may read.
-    pub(super) addresses: Option<usize>,
+    pub(super) address_copy: Option<usize>,
 }
 
 /// What is submitted together.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct CheckedSubmit {
     pub(super) commands: Vec<u64>,
     pub(super) signals: Vec<(u64, u64)>,
 }
 
-impl Batch {
+impl CheckedSubmit {
     /// # Safety
     ///
     /// The info must be that of a valid `vkQueueSubmit` that has not returned.
@@ -72,9 +72,9 @@ impl Batch {
     }
 }
 
-impl State {
+impl ChecksState {
     /// Takes out the submissions up to the last one of which something is true, and those before it on its queue.
-    fn take_done(&mut self, is_done: impl Fn(&Submission) -> bool) -> Vec<u64> {
+    fn take_completed(&mut self, is_done: impl Fn(&Submission) -> bool) -> Vec<u64> {
         let queues: Vec<(u64, usize)> =
             self.submissions.iter().enumerate().filter(|it| is_done(it.1)).map(|it| (it.1.queue, it.0)).collect();
         let mut done = Vec::new();
@@ -95,59 +95,59 @@ impl State {
     }
 
     /// A command buffer is not used by the device any more.
-    fn take_commands(&mut self, handle: u64) {
+    fn forget_command_buffer(&mut self, handle: u64) {
         self.submissions.iter_mut().for_each(|it| it.commands.retain(|it| *it != handle));
         let used = self.submissions.iter().position(|it| !it.commands.is_empty());
         self.submissions.drain(..used.unwrap_or(self.submissions.len()));
     }
 
     /// Reads the records of a command buffer.
-    fn read(&mut self, handle: u64, commands: &mut Commands) -> Vec<Finding> {
+    fn read_records(&mut self, handle: u64, commands: &mut CommandBufferState) -> Vec<CheckFinding> {
         let mut found = Vec::new();
         let number = commands.number;
         let queue_labels = std::mem::take(&mut commands.queue_labels);
         for drawn in &commands.draws {
             let records = drawn.records();
-            if records.word(0) == 0 {
+            if records.read_word(0) == 0 {
                 continue;
             }
-            let (draw, words) = (&commands.draw(drawn), records.read());
+            let (draw, words) = (&commands.describe_draw(drawn), records.read());
             for record in decode(&words).unwrap_or_default() {
-                found.extend(self.find(draw, (handle, number), &queue_labels, &record));
+                found.extend(self.find_fault(draw, (handle, number), &queue_labels, &record));
             }
-            found.extend(self.find_prints(draw, (handle, number), &words));
+            found.extend(self.read_prints(draw, (handle, number), &words));
             // The device does not use it now, and what it writes from here on is new.
             records.zero();
         }
-        found.extend(commands.builds.iter().flat_map(|it| self.find_wrong(it, (handle, number))));
+        found.extend(commands.builds.iter().flat_map(|it| self.read_wrong_instances(it, (handle, number))));
         found
     }
 
     /// Pipelines of which a form saw sites that nobody told yet, and how they are to be made again. Where that cannot
     /// be, what is known of the sites.
-    fn read_seen(&mut self, variants: &[Arc<Variant>]) -> (Vec<(Arc<Checked>, Style)>, Vec<Finding>) {
+    fn read_seen_sites(&mut self, variants: &[Arc<PipelineVariant>]) -> (Vec<(Arc<InstrumentedPipeline>, CheckStyle)>, Vec<CheckFinding>) {
         let (mut again, mut found) = (Vec::new(), Vec::new());
         for variant in variants {
-            let sites: Vec<_> = variant.seen().into_iter().filter(|it| !self.is_told(variant, *it)).collect();
+            let sites: Vec<_> = variant.seen_sites().into_iter().filter(|it| !self.is_reported(variant, *it)).collect();
             if sites.is_empty() {
                 continue;
             }
-            let checked = self.checked_of(variant);
-            match checked.filter(|it| it.can_be_made_again()) {
+            let checked = self.pipeline_of_variant(variant);
+            match checked.filter(|it| it.can_be_rebuilt()) {
                 Some(checked) => {
-                    let style = checked.ask(variant, &sites);
+                    let style = checked.request_sites(variant, &sites);
                     again.extend(style.map(|style| (checked, style)));
                 }
-                None => found.extend(sites.iter().filter_map(|it| self.find_seen(variant, *it))),
+                None => found.extend(sites.iter().filter_map(|it| self.find_seen_site(variant, *it))),
             }
         }
         (again, found)
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// The command buffers, and those that they execute, as far as they have checks.
-    pub(super) fn with_draws(&self, commands: &[u64]) -> Vec<u64> {
+    pub(super) fn instrumented_command_buffers(&self, commands: &[u64]) -> Vec<u64> {
         let mut all = Vec::new();
         for handle in commands {
             let Some(slot) = self.slot(*handle) else { continue };
@@ -156,7 +156,7 @@ impl Gpu {
                 _ = self.slot(*handle).and_then(|it| it.with(|it| it.outer_labels = Arc::clone(labels)));
             }
             for handle in std::iter::once(*handle).chain(secondaries.iter().map(|it| it.0)) {
-                let has_any = |it: &mut Commands| !it.draws.is_empty() || !it.builds.is_empty();
+                let has_any = |it: &mut CommandBufferState| !it.draws.is_empty() || !it.builds.is_empty();
                 let has_draws = self.slot(handle).and_then(|it| it.with(has_any));
                 all.extend((has_draws == Some(true)).then_some(handle));
             }
@@ -165,14 +165,14 @@ impl Gpu {
     }
 
     /// Work is about to be submitted: it sees all addresses that there are by now.
-    pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
-        let mut all = self.with_draws(&batch.commands);
+    pub(super) fn record_submission(&self, queue: Queue, fence: Fence, batch: CheckedSubmit) {
+        let mut all = self.instrumented_command_buffers(&batch.commands);
         if self.gives_feedback() {
-            all = self.note_executions(&batch.commands);
+            all = self.count_executions(&batch.commands);
         }
-        self.renew_late(&all);
-        self.renew_buffered(&all);
-        let addresses = self.lead_to_addresses(&all);
+        self.refresh_update_after_bind_tables(&all);
+        self.refresh_descriptor_buffer_tables(&all);
+        let addresses = self.update_address_tables(&all);
         let mut state = self.state();
         let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();
         for slot in all.iter().filter_map(|it| self.slot(*it)) {
@@ -182,92 +182,92 @@ impl Gpu {
         let tells = fence.0 != 0 || !batch.signals.is_empty();
         if !all.is_empty() || tells && !state.submissions.is_empty() {
             let signals = batch.signals;
-            state.submissions.push(Submission { queue: queue.0, fence: fence.0, signals, commands: all, addresses });
+            state.submissions.push(Submission { queue: queue.0, fence: fence.0, signals, commands: all, address_copy: addresses });
         }
     }
 
     /// Leads command buffers to the table of addresses that is up to date.
-    fn lead_to_addresses(&self, commands: &[u64]) -> Option<usize> {
-        let reads = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| it.addresses.is_some())) == Some(true);
-        let has_fixed = || commands.iter().any(|it| self.uses_fixed(*it));
+    fn update_address_tables(&self, commands: &[u64]) -> Option<usize> {
+        let reads = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| it.address_table.is_some())) == Some(true);
+        let has_fixed = || commands.iter().any(|it| self.uses_fixed_tables(*it));
         if !self.has_addresses || !commands.iter().any(reads) && !has_fixed() {
             return None;
         }
-        let current = self.publish_addresses()?;
-        let now = self.addresses_now();
+        let current = self.publish_address_table()?;
+        let now = self.current_address_region();
         for slot in commands.iter().filter_map(|it| self.slot(*it)) {
             slot.with(|it| {
-                if it.addresses.is_some_and(|it| it != now.device_address) {
-                    it.roots().for_each(|root| lead_to(root, now));
-                    it.addresses = Some(now.device_address);
+                if it.address_table.is_some_and(|it| it != now.device_address) {
+                    it.roots().for_each(|root| write_address_table(root, now));
+                    it.address_table = Some(now.device_address);
                 }
             });
         }
         Some(current)
     }
 
-    fn uses_fixed(&self, handle: u64) -> bool {
-        let uses = |it: &mut Commands| it.variants.iter().any(|it| !it.fixed.is_empty() && it.reads_addresses);
+    fn uses_fixed_tables(&self, handle: u64) -> bool {
+        let uses = |it: &mut CommandBufferState| it.variants.iter().any(|it| !it.fixed_tables.is_empty() && it.reads_addresses);
         self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
     }
 
     /// Something of the host lets work go on that waits: it sees what addresses there are by now.
-    pub(super) fn host_signals(&self) {
+    pub(super) fn before_host_signal(&self) {
         let mut waiting: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
         waiting.sort_unstable();
         waiting.dedup();
-        let addresses = self.lead_to_addresses(&waiting);
+        let addresses = self.update_address_tables(&waiting);
         if addresses.is_some() {
             // All of it may read either table from here on; the newer one is kept.
-            self.state().submissions.iter_mut().for_each(|it| it.addresses = it.addresses.and(addresses));
+            self.state().submissions.iter_mut().for_each(|it| it.address_copy = it.address_copy.and(addresses));
         }
     }
 
     /// A fence is signaled.
-    pub(super) fn fence_signaled(self: &Arc<Gpu>, fence: Fence) {
-        self.harvest(|it| it.fence == fence.0);
+    pub(super) fn fence_signaled(self: &Arc<DeviceChecks>, fence: Fence) {
+        self.readback(|it| it.fence == fence.0);
     }
 
     /// A semaphore's counter has this value by now.
-    pub(super) fn counter_reached(self: &Arc<Gpu>, semaphore: Semaphore, value: u64) {
-        self.harvest(|it| it.signals.iter().any(|it| it.0 == semaphore.0 && it.1 <= value));
+    pub(super) fn counter_reached(self: &Arc<DeviceChecks>, semaphore: Semaphore, value: u64) {
+        self.readback(|it| it.signals.iter().any(|it| it.0 == semaphore.0 && it.1 <= value));
     }
 
-    pub(super) fn queue_idle(self: &Arc<Gpu>, queue: Queue) {
-        self.harvest(|it| it.queue == queue.0);
+    pub(super) fn queue_idle(self: &Arc<DeviceChecks>, queue: Queue) {
+        self.readback(|it| it.queue == queue.0);
     }
 
     /// All is done, or the device is lost.
-    pub(super) fn device_idle(self: &Arc<Gpu>) {
-        self.harvest(|_| true);
+    pub(super) fn device_idle(self: &Arc<DeviceChecks>) {
+        self.readback(|_| true);
     }
 
-    fn harvest(self: &Arc<Gpu>, is_done: impl Fn(&Submission) -> bool) {
+    fn readback(self: &Arc<DeviceChecks>, is_done: impl Fn(&Submission) -> bool) {
         let mut state = self.state();
         if state.submissions.is_empty() {
             return;
         }
-        let done = state.take_done(is_done);
+        let done = state.take_completed(is_done);
         drop(state);
-        let (found, again) = self.read_all(&done);
-        self.tell_all(found);
-        again.into_iter().for_each(|(checked, style)| self.ask_worker(checked, style));
+        let (found, again) = self.read_command_buffers(&done);
+        self.report_all(found);
+        again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
     }
 
     /// Reads what is in command buffers. Gives the pipelines that are to be made again, too.
-    fn read_all(&self, handles: &[u64]) -> (Vec<Finding>, Vec<(Arc<Checked>, Style)>) {
+    fn read_command_buffers(&self, handles: &[u64]) -> (Vec<CheckFinding>, Vec<(Arc<InstrumentedPipeline>, CheckStyle)>) {
         let (mut found, mut again, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for handle in handles {
             let Some(slot) = self.slot(*handle) else { continue };
             let Some(mut commands) = slot.hold() else { continue };
             touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
-            found.extend(state.read(*handle, &mut commands));
-            let (wanted, told) = state.read_seen(&commands.variants);
+            found.extend(state.read_records(*handle, &mut commands));
+            let (wanted, told) = state.read_seen_sites(&commands.variants);
             again.extend(wanted);
             found.extend(told);
         }
-        self.give_feedback(touched);
+        self.send_feedback(touched);
         (found, again)
     }
 
@@ -277,11 +277,11 @@ impl Gpu {
     ///
     /// The parameters must be those of a valid `vkWaitForFences` on this device that has not returned to the
     /// application.
-    pub(super) unsafe fn fences_waited(self: &Arc<Gpu>, count: u32, p_fences: Ptr<Fence>, is_all: bool) {
+    pub(super) unsafe fn fences_waited(self: &Arc<DeviceChecks>, count: u32, p_fences: Ptr<Fence>, is_all: bool) {
         // SAFETY: VUID-vkWaitForFences-pFences-parameter, by the contract of this function: as many as the count says.
         for fence in unsafe { slice(p_fences, count) } {
             // SAFETY: the same VUID: the fence is alive until the call returns, on a device that is alive by the
-            // contract of `Gpu::begin`.
+            // contract of `DeviceChecks::begin`.
             let status = || self.next.get_fence_status.map(|it| unsafe { it(self.device, *fence) });
             if is_all || count == 1 || status() == Some(Result::SUCCESS) {
                 self.fence_signaled(*fence);
@@ -294,7 +294,7 @@ impl Gpu {
     /// # Safety
     ///
     /// The info must be that of a valid `vkWaitSemaphores` on this device that has not returned to the application.
-    pub(super) unsafe fn semaphores_waited(self: &Arc<Gpu>, info: &SemaphoreWaitInfo) {
+    pub(super) unsafe fn semaphores_waited(self: &Arc<DeviceChecks>, info: &SemaphoreWaitInfo) {
         // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter, by the contract of this function: as many as it says.
         let semaphores = unsafe { slice(info.p_semaphores, info.semaphore_count) };
         // SAFETY: VUID-VkSemaphoreWaitInfo-pValues-parameter, by the contract of this function: as many as it says.
@@ -306,7 +306,7 @@ impl Gpu {
                 let Some(ask) = self.next.get_semaphore_counter_value else { continue };
                 // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter: the semaphore is alive until the call
                 // returns, and has a counter (VUID-VkSemaphoreWaitInfo-pSemaphores-03256). The place is ours.
-                if unsafe { ask(self.device, *semaphore, super::place(&mut now)) } != Result::SUCCESS {
+                if unsafe { ask(self.device, *semaphore, super::out_ptr(&mut now)) } != Result::SUCCESS {
                     continue;
                 }
             }
@@ -315,23 +315,23 @@ impl Gpu {
     }
 
     /// Command buffers are recorded anew or freed, so that the device cannot use them.
-    pub(super) fn commands_end(self: &Arc<Gpu>, handles: &[u64], is_freed: bool) {
-        let (found, again) = run_if_enabled("reading back", || self.read_all(handles), Default::default);
+    pub(super) fn retire_command_buffers(self: &Arc<DeviceChecks>, handles: &[u64], is_freed: bool) {
+        let (found, again) = run_if_enabled("reading back", || self.read_command_buffers(handles), Default::default);
         let mut state = self.state();
-        handles.iter().for_each(|it| state.take_commands(*it));
+        handles.iter().for_each(|it| state.forget_command_buffer(*it));
         if is_freed {
-            handles.iter().for_each(|it| _ = state.names.end(ObjectType::COMMAND_BUFFER, *it));
+            handles.iter().for_each(|it| _ = state.names.remove(ObjectType::COMMAND_BUFFER, *it));
         }
         drop(state);
-        handles.iter().for_each(|it| self.clear_commands(*it, is_freed));
-        self.tell_all(found);
-        again.into_iter().for_each(|(checked, style)| self.ask_worker(checked, style));
+        handles.iter().for_each(|it| self.reset_command_buffer(*it, is_freed));
+        self.report_all(found);
+        again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
     }
 
     /// The command buffers of a pool.
-    pub(super) fn pool_ends(self: &Arc<Gpu>, pool: CommandPool, is_freed: bool) {
+    pub(super) fn retire_command_pool(self: &Arc<DeviceChecks>, pool: CommandPool, is_freed: bool) {
         let handles = self.state().pools.get(&pool.0).cloned().unwrap_or_default();
-        self.commands_end(&handles, is_freed);
+        self.retire_command_buffers(&handles, is_freed);
         if is_freed {
             let mut state = self.state();
             state.pools.remove(&pool.0);
@@ -340,15 +340,15 @@ impl Gpu {
     }
 
     /// The last word: all records, faults whose records did not fit, and what was counted since.
-    pub(super) fn harvest_all(&self) {
-        let handles = self.slots.handles_unsorted();
-        let (mut found, _) = self.read_all(&handles);
+    pub(super) fn readback_all(&self) {
+        let handles = self.command_buffers.handles_unsorted();
+        let (mut found, _) = self.read_command_buffers(&handles);
         let variants = self.state().variants.clone();
         found.extend(self.state().find_unrecorded(&variants));
-        self.tell_all(found);
+        self.report_all(found);
         let mut state = self.state();
-        let counts = counts_of(&variants);
-        state.told.iter_mut().for_each(|it: &mut Told| it.tell_more(&counts));
+        let counts = fault_counts(&variants);
+        state.reported_faults.iter_mut().for_each(|it: &mut ReportedFault| it.report_new_counts(&counts));
     }
 }
 
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     fn submission(queue: u64, fence: u64, signals: &[(u64, u64)], commands: &[u64]) -> Submission {
-        Submission { queue, fence, signals: signals.to_vec(), commands: commands.to_vec(), addresses: None }
+        Submission { queue, fence, signals: signals.to_vec(), commands: commands.to_vec(), address_copy: None }
     }
 
     #[test]
@@ -368,18 +368,18 @@ mod tests {
             submission(1, 0, &[(7, 2)], &[11]),
             submission(1, 0, &[(7, 3)], &[12]),
         ];
-        let mut state = State { submissions, ..State::default() };
+        let mut state = ChecksState { submissions, ..ChecksState::default() };
         let reached = |value| move |it: &Submission| it.signals.iter().any(|it| it.0 == 7 && it.1 <= value);
-        assert_eq!(state.take_done(reached(2)), [10, 11]);
-        assert_eq!(state.take_done(reached(2)), [] as [u64; 0]);
+        assert_eq!(state.take_completed(reached(2)), [10, 11]);
+        assert_eq!(state.take_completed(reached(2)), [] as [u64; 0]);
         assert_eq!(state.submissions.len(), 2);
     }
 
     #[test]
     fn what_is_pending_again_is_not_read() {
         let submissions = vec![submission(1, 5, &[], &[10, 11]), submission(1, 6, &[], &[10])];
-        let mut state = State { submissions, ..State::default() };
-        assert_eq!(state.take_done(|it| it.fence == 5), [11]);
-        assert_eq!(state.take_done(|it| it.fence == 6), [10]);
+        let mut state = ChecksState { submissions, ..ChecksState::default() };
+        assert_eq!(state.take_completed(|it| it.fence == 5), [11]);
+        assert_eq!(state.take_completed(|it| it.fence == 6), [10]);
     }
 }

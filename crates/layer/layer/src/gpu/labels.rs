@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use super::gpu_of;
+use super::checks_of;
 use crate::DeviceTable;
 use crate::entry::c_str;
 use crate::fence::run_if_enabled;
@@ -22,7 +22,7 @@ pub(super) fn install(table: &mut DeviceTable) {
 unsafe extern "system" fn cmd_begin(commands: CommandBuffer, p_label: Ptr<DebugUtilsLabelEXT>) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdBeginDebugUtilsLabelEXT-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return };
     let note = || {
         // SAFETY: VUID-vkCmdBeginDebugUtilsLabelEXT-pLabelInfo-parameter: a valid structure until the call returns.
         let name = unsafe { name_of(p_label) };
@@ -38,7 +38,7 @@ unsafe extern "system" fn cmd_begin(commands: CommandBuffer, p_label: Ptr<DebugU
 unsafe extern "system" fn cmd_end(commands: CommandBuffer) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return };
     run_if_enabled("vkCmdEndDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.end()), || ());
     if let Some(next) = gpu.next.cmd_end_debug_utils_label_ext {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
@@ -49,7 +49,7 @@ unsafe extern "system" fn cmd_end(commands: CommandBuffer) {
 unsafe extern "system" fn queue_begin(queue: Queue, p_label: Ptr<DebugUtilsLabelEXT>) {
     // SAFETY: the loader calls this with the parameters of the application, whose queue is alive until the call returns
     // (VUID-vkQueueBeginDebugUtilsLabelEXT-queue-parameter).
-    let Some(gpu) = (unsafe { gpu_of(queue.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(queue.0) }) else { return };
     let note = || {
         // SAFETY: VUID-vkQueueBeginDebugUtilsLabelEXT-pLabelInfo-parameter: a valid structure until the call returns.
         let name = unsafe { name_of(p_label) };
@@ -65,7 +65,7 @@ unsafe extern "system" fn queue_begin(queue: Queue, p_label: Ptr<DebugUtilsLabel
 unsafe extern "system" fn queue_end(queue: Queue) {
     // SAFETY: the loader calls this with the parameters of the application, whose queue is alive until the call returns
     // (VUID-vkQueueEndDebugUtilsLabelEXT-queue-parameter).
-    let Some(gpu) = (unsafe { gpu_of(queue.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(queue.0) }) else { return };
     let pop = || drop(gpu.state().queue_labels.get_mut(&queue.0).and_then(Vec::pop));
     run_if_enabled("vkQueueEndDebugUtilsLabelEXT", pop, || ());
     if let Some(next) = gpu.next.queue_end_debug_utils_label_ext {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use lavascope_abi::*;
 use lavascope_instrument::tables;
 
-use super::{Gpu, TABLES, arena::is_fine, pieces::Lease, place, slice};
+use super::{DeviceChecks, TABLE_COUNT, arena::check_success, pieces::Lease, out_ptr, slice};
 use crate::application::find_in_chain;
 
 /// Sets with more descriptors than these are not described to shaders at each draw.
@@ -18,20 +18,20 @@ const BINDING_MAX: u32 = (1 << 16) - 1;
 
 /// The layout of a descriptor set. Two that are equal are compatible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SetLayout {
+pub(super) struct SetLayoutState {
     pub(super) flags: u32,
     /// By number; of those that are not there the count is zero.
-    pub(super) bindings: Vec<Slot>,
+    pub(super) bindings: Vec<LayoutBinding>,
     /// The largest number of a binding that is too large.
-    pub(super) far: Option<u32>,
+    pub(super) unsupported_binding: Option<u32>,
     /// Where bindings begin, if descriptors are in a buffer.
     pub(super) offsets: Vec<u64>,
 }
 
 /// A binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) kind: DescriptorType,
+pub(super) struct LayoutBinding {
+    pub(super) descriptor_type: DescriptorType,
     pub(super) count: u32,
     pub(super) stages: u32,
     pub(super) flags: u32,
@@ -40,41 +40,41 @@ pub(super) struct Slot {
 }
 
 /// The layout of a pipeline.
-pub(super) struct Layout {
+pub(super) struct PipelineLayoutState {
     /// As the application sees it.
     pub(super) handle: PipelineLayout,
     /// How shaders find our tables, if there is room.
-    pub(super) way: Option<Way>,
+    pub(super) root_binding: Option<RootBinding>,
     /// One of ours, equal to the one that the driver has for the application, which may destroy it before it draws.
-    pub(super) own: Option<PipelineLayout>,
+    pub(super) own_handle: Option<PipelineLayout>,
     /// It is destroyed when nobody has this one any more.
     pub(super) _lease: Option<Lease>,
     /// None where the layout of a set is not known.
-    pub(super) sets: Vec<Option<Arc<SetLayout>>>,
+    pub(super) sets: Vec<Option<Arc<SetLayoutState>>>,
     /// The application's push constants.
     ranges: Vec<[u32; 3]>,
     /// As the driver has them.
     pub(super) driver_ranges: Vec<PushConstantRange>,
     /// The table of descriptors, without any. Made when needed.
-    frame: OnceLock<Vec<u32>>,
+    empty_table: OnceLock<Vec<u32>>,
 }
 
 /// How shaders find our tables, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RootBinding {
     /// Their address is in the last bytes of the push constants.
-    Push,
+    PushConstant,
     /// They are bound as a descriptor set of ours, the last one.
-    Set,
+    DescriptorSet,
     /// Their address is in the shader, the same for all draws.
-    Constant,
+    Specialization,
 }
 
-impl SetLayout {
+impl SetLayoutState {
     /// # Safety
     ///
     /// The info must be that of a valid `vkCreateDescriptorSetLayout` that has not returned to the application.
-    pub(super) unsafe fn read(info: &DescriptorSetLayoutCreateInfo) -> SetLayout {
+    pub(super) unsafe fn read(info: &DescriptorSetLayoutCreateInfo) -> SetLayoutState {
         let ty = StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO;
         // SAFETY: VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext, by the contract of this function: a valid chain;
         // the type is that of the structure.
@@ -87,19 +87,19 @@ impl SetLayout {
         // as it says.
         let all = unsafe { slice(info.p_bindings, info.binding_count) };
         let far = all.iter().map(|it| it.binding).max().filter(|it| *it > BINDING_MAX);
-        let mut layout = SetLayout { flags: info.flags.0, far, ..SetLayout::default() };
+        let mut layout = SetLayoutState { flags: info.flags.0, unsupported_binding: far, ..SetLayoutState::default() };
         for (at, it) in all.iter().enumerate().filter(|it| it.1.binding <= BINDING_MAX) {
             let number = it.binding as usize;
             if layout.bindings.len() <= number {
-                layout.bindings.resize_with(number + 1, Slot::default);
+                layout.bindings.resize_with(number + 1, LayoutBinding::default);
             }
             let samples =
                 matches!(it.descriptor_type, DescriptorType::SAMPLER | DescriptorType::COMBINED_IMAGE_SAMPLER);
             // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: with such a type, null or a sampler for
             // each descriptor.
             let samplers = if samples { unsafe { slice(it.p_immutable_samplers, it.descriptor_count) } } else { &[] };
-            layout.bindings[number] = Slot {
-                kind: it.descriptor_type,
+            layout.bindings[number] = LayoutBinding {
+                descriptor_type: it.descriptor_type,
                 count: it.descriptor_count,
                 stages: it.stage_flags.0,
                 flags: flags.get(at).map_or(0, |it| it.0),
@@ -110,13 +110,13 @@ impl SetLayout {
     }
 
     /// Whether it is for pipelines whose descriptors are in buffers.
-    fn is_for_buffers(&self) -> bool {
+    fn is_for_descriptor_buffers(&self) -> bool {
         self.flags & DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT.0 != 0
     }
 
     /// Whether its descriptors are in a buffer: there, too, some may be pushed.
-    pub(super) fn is_in_buffer(&self) -> bool {
-        self.is_for_buffers() && self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 == 0
+    pub(super) fn is_in_descriptor_buffer(&self) -> bool {
+        self.is_for_descriptor_buffers() && self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 == 0
     }
 
     /// How many dynamic offsets a set of this layout takes.
@@ -125,13 +125,13 @@ impl SetLayout {
     }
 }
 
-impl Slot {
+impl LayoutBinding {
     pub(super) fn is_dynamic(&self) -> bool {
-        matches!(self.kind, DescriptorType::UNIFORM_BUFFER_DYNAMIC | DescriptorType::STORAGE_BUFFER_DYNAMIC)
+        matches!(self.descriptor_type, DescriptorType::UNIFORM_BUFFER_DYNAMIC | DescriptorType::STORAGE_BUFFER_DYNAMIC)
     }
 
     pub(super) fn is_inline(&self) -> bool {
-        self.kind == DescriptorType::INLINE_UNIFORM_BLOCK
+        self.descriptor_type == DescriptorType::INLINE_UNIFORM_BLOCK
     }
 
     pub(super) fn is_variable(&self) -> bool {
@@ -139,7 +139,7 @@ impl Slot {
     }
 
     /// Whether descriptors may be written after a draw was recorded.
-    pub(super) fn is_late(&self) -> bool {
+    pub(super) fn is_update_after_bind(&self) -> bool {
         let late = DescriptorBindingFlags::UPDATE_AFTER_BIND.0 | DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING.0;
         self.flags & late != 0
     }
@@ -150,32 +150,32 @@ impl Slot {
     }
 }
 
-impl Layout {
+impl PipelineLayoutState {
     /// One without sets and push constants.
     #[cfg(test)]
-    pub(super) fn empty() -> Layout {
+    pub(super) fn empty() -> PipelineLayoutState {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
-        Layout {
+        PipelineLayoutState {
             handle: PipelineLayout(1),
-            way: Some(Way::Push),
-            own: None,
+            root_binding: Some(RootBinding::PushConstant),
+            own_handle: None,
             _lease: None,
             sets,
             ranges,
             driver_ranges,
-            frame: OnceLock::new(),
+            empty_table: OnceLock::new(),
         }
     }
 
     /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
-    pub(super) fn is_compatible(&self, other: &Layout, set: usize) -> bool {
+    pub(super) fn is_compatible(&self, other: &PipelineLayoutState, set: usize) -> bool {
         let (own, others) = (self.sets.get(..=set), other.sets.get(..=set));
         self.ranges == other.ranges && own.is_some() && own == others
     }
 
     /// Why shaders with this layout cannot be checked.
-    pub(super) fn obstacle(&self) -> Option<&'static str> {
-        if self.way.is_none() || self.own.is_none() {
+    pub(super) fn unsupported_reason(&self) -> Option<&'static str> {
+        if self.root_binding.is_none() || self.own_handle.is_none() {
             return Some(
                 "a pipeline layout leaves no push constants, no descriptor set, or too few storage buffers for checks: \
                  its shaders are not checked",
@@ -186,7 +186,7 @@ impl Layout {
             let Some(it) = it else {
                 return Some("a pipeline layout has a set that is not known: its shaders are not checked");
             };
-            if it.far.is_some() {
+            if it.unsupported_binding.is_some() {
                 return Some(
                     "a set layout has bindings with numbers above 65535: shaders that are made with it are not checked",
                 );
@@ -198,45 +198,45 @@ impl Layout {
     }
 
     /// The table of descriptors without any, where there are as many of them as the layout says.
-    pub(super) fn frame(&self) -> &[u32] {
-        let counts = |it: &Option<Arc<SetLayout>>| it.iter().flat_map(|it| &it.bindings).map(Slot::elements).collect();
+    pub(super) fn empty_table(&self) -> &[u32] {
+        let counts = |it: &Option<Arc<SetLayoutState>>| it.iter().flat_map(|it| &it.bindings).map(LayoutBinding::elements).collect();
         let make = || tables::empty_descriptor_table(&self.sets.iter().map(counts).collect::<Vec<Vec<u32>>>());
-        self.frame.get_or_init(make)
+        self.empty_table.get_or_init(make)
     }
 
     /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
-    pub(super) fn is_in_buffers(&self) -> bool {
-        self.sets.iter().flatten().any(|it| it.is_for_buffers())
+    pub(super) fn uses_descriptor_buffers(&self) -> bool {
+        self.sets.iter().flatten().any(|it| it.is_for_descriptor_buffers())
     }
 
-    pub(super) fn slot(&self, set: u32, binding: u32) -> Option<&Slot> {
+    pub(super) fn binding(&self, set: u32, binding: u32) -> Option<&LayoutBinding> {
         let slot = self.sets.get(set as usize)?.as_ref()?.bindings.get(binding as usize)?;
         (slot.count > 0).then_some(slot)
     }
 }
 
 /// The bytes of the address of our tables.
-pub(super) const TAIL_BYTES: u32 = 8;
+pub(super) const ROOT_PUSH_BYTES: u32 = 8;
 
 /// The push constants with the address of our tables at `tail`, for all stages; none where the application is there.
 ///
 /// A stage can be in one range only, so those of the application reach up to the tail.
-fn with_tail(ranges: &[PushConstantRange], tail: u32, stages: u32) -> Option<Vec<PushConstantRange>> {
+fn with_root_push_range(ranges: &[PushConstantRange], tail: u32, stages: u32) -> Option<Vec<PushConstantRange>> {
     if ranges.iter().any(|it| it.offset.saturating_add(it.size) > tail) {
         return None;
     }
-    let longer = |it: &PushConstantRange| PushConstantRange { size: tail + TAIL_BYTES - it.offset, ..*it };
+    let longer = |it: &PushConstantRange| PushConstantRange { size: tail + ROOT_PUSH_BYTES - it.offset, ..*it };
     let mut all: Vec<PushConstantRange> = ranges.iter().map(longer).collect();
     let rest = stages & !all.iter().fold(0, |all, it| all | it.stage_flags.0);
     if rest != 0 {
-        all.push(PushConstantRange { stage_flags: ShaderStageFlags(rest), offset: tail, size: TAIL_BYTES });
+        all.push(PushConstantRange { stage_flags: ShaderStageFlags(rest), offset: tail, size: ROOT_PUSH_BYTES });
     }
     Some(all)
 }
 
-impl Layout {
+impl PipelineLayoutState {
     /// The stages that bytes must be pushed for: those of all ranges that they are in.
-    pub(super) fn stages_of(&self, offset: u32, size: u32) -> u32 {
+    pub(super) fn stages_of_push(&self, offset: u32, size: u32) -> u32 {
         let is_in = |it: &&PushConstantRange| {
             offset < it.offset.saturating_add(it.size) && it.offset < offset.saturating_add(size)
         };
@@ -244,12 +244,12 @@ impl Layout {
     }
 
     /// Whether it has these sets and push constants.
-    pub(super) fn is_of(&self, sets: &[Option<Arc<SetLayout>>], ranges: &[PushConstantRange]) -> bool {
+    pub(super) fn is_made_of(&self, sets: &[Option<Arc<SetLayoutState>>], ranges: &[PushConstantRange]) -> bool {
         self.sets == sets && self.ranges.iter().copied().eq(ranges.iter().map(words_of))
     }
 
     /// Whether values that are pushed with either of the two are there for the other as well.
-    pub(super) fn has_ranges_of(&self, other: &Layout) -> bool {
+    pub(super) fn has_same_push_ranges(&self, other: &PipelineLayoutState) -> bool {
         self.ranges == other.ranges
     }
 }
@@ -259,9 +259,9 @@ fn words_of(range: &PushConstantRange) -> [u32; 3] {
 }
 
 /// What of a set layout counts against limits, in one stage or in all.
-fn count(sets: &[Option<Arc<SetLayout>>], stage: u32, is_it: impl Fn(DescriptorType) -> bool) -> u32 {
+fn count(sets: &[Option<Arc<SetLayoutState>>], stage: u32, is_it: impl Fn(DescriptorType) -> bool) -> u32 {
     let slots = sets.iter().flatten().flat_map(|it| &it.bindings).filter(|it| it.stages & stage != 0);
-    slots.filter(|it| is_it(it.kind)).fold(0, |all, it| all.saturating_add(it.elements()))
+    slots.filter(|it| is_it(it.descriptor_type)).fold(0, |all, it| all.saturating_add(it.elements()))
 }
 
 fn is_storage_buffer(it: DescriptorType) -> bool {
@@ -273,8 +273,8 @@ fn is_output(it: DescriptorType) -> bool {
 }
 
 /// Whether four storage buffers more, in all stages, stay below the limits.
-fn fits(sets: &[Option<Arc<SetLayout>>], limits: &PhysicalDeviceLimits) -> bool {
-    let ours = TABLES as u32;
+fn fits(sets: &[Option<Arc<SetLayoutState>>], limits: &PhysicalDeviceLimits) -> bool {
+    let ours = TABLE_COUNT as u32;
     let most = |is_it: &dyn Fn(DescriptorType) -> bool| {
         (0..31).map(|bit| count(sets, 1 << bit, is_it)).max().unwrap_or(0).saturating_add(ours)
     };
@@ -290,7 +290,7 @@ fn fits(sets: &[Option<Arc<SetLayout>>], limits: &PhysicalDeviceLimits) -> bool 
 }
 
 /// The number of our set: the last one there may be. Where a device has many or no limit, it is a modest one.
-pub(super) fn own_set(most: u32) -> Option<u32> {
+pub(super) fn reserved_set_index(most: u32) -> Option<u32> {
     const SET_MAX: u32 = 32;
     Some(most.checked_sub(1)?.min(SET_MAX))
 }
@@ -307,34 +307,34 @@ fn padded(
     all
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// What the driver is asked for instead.
-    pub(super) fn with_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
-        padded(sets, (self.set, self.set_layout), self.empty_layout)
+    pub(super) fn with_reserved_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
+        padded(sets, (self.reserved_set, self.reserved_set_layout), self.empty_layout)
     }
 
     /// Whether our set fits beside those of the application.
-    fn has_room(&self, sets: &[Option<Arc<SetLayout>>]) -> bool {
-        sets.len() <= self.set as usize
-            && !sets.iter().flatten().any(|it| it.is_for_buffers())
+    fn has_room_for_set(&self, sets: &[Option<Arc<SetLayoutState>>]) -> bool {
+        sets.len() <= self.reserved_set as usize
+            && !sets.iter().flatten().any(|it| it.is_for_descriptor_buffers())
             && fits(sets, &self.limits)
     }
 
     /// The best way that a layout has room for, with sets and push constants as the driver gets them.
-    fn way_of(
+    fn choose_root_binding(
         &self,
-        sets: &[Option<Arc<SetLayout>>],
+        sets: &[Option<Arc<SetLayoutState>>],
         handles: &[DescriptorSetLayout],
         ranges: &[PushConstantRange],
-    ) -> (Option<Way>, Vec<DescriptorSetLayout>, Vec<PushConstantRange>) {
-        if let Some(ranges) = self.tail.and_then(|tail| with_tail(ranges, tail, self.push_stages)) {
-            return (Some(Way::Push), handles.to_vec(), ranges);
+    ) -> (Option<RootBinding>, Vec<DescriptorSetLayout>, Vec<PushConstantRange>) {
+        if let Some(ranges) = self.root_push_offset.and_then(|tail| with_root_push_range(ranges, tail, self.push_stages)) {
+            return (Some(RootBinding::PushConstant), handles.to_vec(), ranges);
         }
-        if self.has_room(sets) {
-            self.binds_sets.store(true, Ordering::Relaxed);
-            return (Some(Way::Set), self.with_set(handles), ranges.to_vec());
+        if self.has_room_for_set(sets) {
+            self.uses_reserved_set.store(true, Ordering::Relaxed);
+            return (Some(RootBinding::DescriptorSet), self.with_reserved_set(handles), ranges.to_vec());
         }
-        (self.has_addresses.then_some(Way::Constant), handles.to_vec(), ranges.to_vec())
+        (self.has_addresses.then_some(RootBinding::Specialization), handles.to_vec(), ranges.to_vec())
     }
 
     /// `vkCreatePipelineLayout`, with a way to our tables where there is room.
@@ -356,17 +356,17 @@ impl Gpu {
         let ranges = unsafe { slice(info.p_push_constant_ranges, info.push_constant_range_count) };
         // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter: as many as it says.
         let handles = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
-        let sets = self.known_sets(handles);
-        let (mut way, driver_sets, driver_ranges) = self.way_of(&sets, handles, ranges);
+        let sets = self.known_set_layouts(handles);
+        let (mut way, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
         let mut changed = *info;
         changed.set_layout_count = driver_sets.len() as u32;
         changed.p_set_layouts = Ptr::to_slice(&driver_sets);
         changed.push_constant_range_count = driver_ranges.len() as u32;
         changed.p_push_constant_ranges = Ptr::to_slice(&driver_ranges);
         let mut made = PipelineLayout::default();
-        // SAFETY: a device that is alive by the contract of `Gpu::begin`. The info is what the application asks for,
-        // with sets or push constants of ours for which `way_of` found room; its lists and the place are ours.
-        let own = is_fine(unsafe { next(self.device, Ptr::to(&changed), Ptr::NULL, place(&mut made)) }).map(|()| made);
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`. The info is what the application asks for,
+        // with sets or push constants of ours for which `choose_root_binding` found room; its lists and the place are ours.
+        let own = check_success(unsafe { next(self.device, Ptr::to(&changed), Ptr::NULL, out_ptr(&mut made)) }).map(|()| made);
         let asked = if own.is_some() { Ptr::to(&changed) } else { p_info };
         // SAFETY: the contract of this function: the driver's function, with what the application passed to it, or with
         // the info that the driver has just taken.
@@ -381,17 +381,17 @@ impl Gpu {
             // written.
             let handle = unsafe { *p_layout.as_ptr() };
             let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
-            let layout = Layout { handle, way, own, _lease: lease, sets, ranges, driver_ranges, frame };
-            self.state().layouts.insert(handle.0, Arc::new(layout));
+            let layout = PipelineLayoutState { handle, root_binding: way, own_handle: own, _lease: lease, sets, ranges, driver_ranges, empty_table: frame };
+            self.state().pipeline_layouts.insert(handle.0, Arc::new(layout));
         }
-        self.sweep_layouts();
+        self.destroy_unused_layouts();
         Some(result)
     }
 
     /// A layout of ours with such sets and push constants, by the same rule.
-    pub(super) fn own_layout(&self, handles: &[DescriptorSetLayout], ranges: &[PushConstantRange]) -> Option<Layout> {
-        let sets = self.known_sets(handles);
-        let (way, driver_sets, driver_ranges) = self.way_of(&sets, handles, ranges);
+    pub(super) fn create_own_layout(&self, handles: &[DescriptorSetLayout], ranges: &[PushConstantRange]) -> Option<PipelineLayoutState> {
+        let sets = self.known_set_layouts(handles);
+        let (way, driver_sets, driver_ranges) = self.choose_root_binding(&sets, handles, ranges);
         let mut info = PipelineLayoutCreateInfo::zeroed();
         info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
         info.set_layout_count = driver_sets.len() as u32;
@@ -399,15 +399,15 @@ impl Gpu {
         info.push_constant_range_count = driver_ranges.len() as u32;
         info.p_push_constant_ranges = Ptr::to_slice(&driver_ranges);
         let (create, mut made) = (self.next.create_pipeline_layout?, PipelineLayout::default());
-        // SAFETY: a device that is alive by the contract of `Gpu::begin`; set layouts of the application's call, which
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`; set layouts of the application's call, which
         // are alive, and of ours. The info, its lists and the place are ours.
-        is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
+        check_success(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, out_ptr(&mut made)) })?;
         let lease = Some(self.lease_layout(made));
         let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
-        Some(Layout { handle: made, way, own: Some(made), _lease: lease, sets, ranges, driver_ranges, frame })
+        Some(PipelineLayoutState { handle: made, root_binding: way, own_handle: Some(made), _lease: lease, sets, ranges, driver_ranges, empty_table: frame })
     }
 
-    pub(super) fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {
+    pub(super) fn known_set_layouts(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayoutState>>> {
         let state = self.state();
         // A set that a part of a pipeline does not use has no layout there.
         let known = |it: &DescriptorSetLayout| match it.0 {
@@ -441,21 +441,21 @@ mod tests {
         let mut info = DescriptorSetLayoutCreateInfo::zeroed();
         (info.binding_count, info.p_bindings) = (2, Ptr::to_slice(&bindings));
         // SAFETY: an info without a chain that has as many bindings as it says.
-        let read = unsafe { SetLayout::read(&info) };
-        assert_eq!((read.bindings.len(), read.far), (4, Some(u32::MAX)));
+        let read = unsafe { SetLayoutState::read(&info) };
+        assert_eq!((read.bindings.len(), read.unsupported_binding), (4, Some(u32::MAX)));
         let own = Some(PipelineLayout(2));
-        let layout = Layout { sets: vec![Some(Arc::new(read))], own, ..Layout::empty() };
-        assert!(layout.obstacle().is_some_and(|it| it.contains("numbers above 65535")));
+        let layout = PipelineLayoutState { sets: vec![Some(Arc::new(read))], own_handle: own, ..PipelineLayoutState::empty() };
+        assert!(layout.unsupported_reason().is_some_and(|it| it.contains("numbers above 65535")));
         info.binding_count = 1;
         // SAFETY: the same info, with one binding less.
-        let near = unsafe { SetLayout::read(&info) };
-        assert_eq!(Layout { sets: vec![Some(Arc::new(near))], own, ..Layout::empty() }.obstacle(), None);
+        let near = unsafe { SetLayoutState::read(&info) };
+        assert_eq!(PipelineLayoutState { sets: vec![Some(Arc::new(near))], own_handle: own, ..PipelineLayoutState::empty() }.unsupported_reason(), None);
     }
 
     #[test]
     fn our_set_is_the_last_one_or_a_modest_one() {
-        assert_eq!([0, 1, 4, 8, 32].map(own_set), [None, Some(0), Some(3), Some(7), Some(31)]);
-        assert_eq!([33, 1 << 20, u32::MAX].map(own_set), [Some(32); 3]);
+        assert_eq!([0, 1, 4, 8, 32].map(reserved_set_index), [None, Some(0), Some(3), Some(7), Some(31)]);
+        assert_eq!([33, 1 << 20, u32::MAX].map(reserved_set_index), [Some(32); 3]);
     }
 
     #[test]
@@ -468,22 +468,22 @@ mod tests {
 
     #[test]
     fn push_constants_reach_up_to_the_tail() {
-        let none = with_tail(&[], 120, ALL).unwrap_or_default();
+        let none = with_root_push_range(&[], 120, ALL).unwrap_or_default();
         assert_eq!(words(&none), [[ALL, 120, 8]]);
         let own = [range(ShaderStageFlags::VERTEX, 0, 64), range(ShaderStageFlags::FRAGMENT, 64, 16)];
-        let all = with_tail(&own, 120, ALL).unwrap_or_default();
+        let all = with_root_push_range(&own, 120, ALL).unwrap_or_default();
         assert_eq!(words(&all), [[1, 0, 128], [16, 64, 64], [ALL & !17, 120, 8]]);
-        let layout = Layout { driver_ranges: all, ..Layout::empty() };
-        assert_eq!(layout.stages_of(0, 64), 1);
-        assert_eq!(layout.stages_of(64, 16), 17, "the longer range of the other stage is there, too");
-        assert_eq!(layout.stages_of(120, 8), ALL);
-        assert!(with_tail(&[range(ShaderStageFlags::COMPUTE, 0, 124)], 120, ALL).is_none());
-        assert!(with_tail(&[range(ShaderStageFlags::COMPUTE, 0, 120)], 120, ALL).is_some());
+        let layout = PipelineLayoutState { driver_ranges: all, ..PipelineLayoutState::empty() };
+        assert_eq!(layout.stages_of_push(0, 64), 1);
+        assert_eq!(layout.stages_of_push(64, 16), 17, "the longer range of the other stage is there, too");
+        assert_eq!(layout.stages_of_push(120, 8), ALL);
+        assert!(with_root_push_range(&[range(ShaderStageFlags::COMPUTE, 0, 124)], 120, ALL).is_none());
+        assert!(with_root_push_range(&[range(ShaderStageFlags::COMPUTE, 0, 120)], 120, ALL).is_some());
     }
 
-    fn sets(kind: DescriptorType, count: u32, stages: u32) -> Vec<Option<Arc<SetLayout>>> {
-        let slot = Slot { kind, count, stages, ..Slot::default() };
-        vec![Some(Arc::new(SetLayout { bindings: vec![slot], ..SetLayout::default() }))]
+    fn sets(kind: DescriptorType, count: u32, stages: u32) -> Vec<Option<Arc<SetLayoutState>>> {
+        let slot = LayoutBinding { descriptor_type: kind, count, stages, ..LayoutBinding::default() };
+        vec![Some(Arc::new(SetLayoutState { bindings: vec![slot], ..SetLayoutState::default() }))]
     }
 
     #[test]

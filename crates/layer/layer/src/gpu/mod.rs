@@ -61,48 +61,48 @@ use crate::fence::{is_disabled, run_if_enabled};
 use crate::instance::{self, InstanceData};
 use crate::messages::Messages;
 
-use addresses::Addresses;
-use arena::{Allocations, Arena, Region, Spares};
+use addresses::BufferAddresses;
+use arena::{AllocationBudget, DeviceArena, ArenaRegion, SpareResources};
 use buffered::DescriptorBuffers;
-use commands::Commands;
-pub(crate) use config::Config;
-use descriptors::Sets;
+use commands::CommandBufferState;
+pub(crate) use config::ChecksConfig;
+use descriptors::DescriptorSets;
 use features::AddressExtension;
-pub(crate) use features::Wish;
+pub(crate) use features::DeviceRequest;
 use harvest::Submission;
-use layouts::{Layout, SetLayout, TAIL_BYTES};
-use names::{Name, Names};
-use objects::Objects;
-use pieces::Pieces;
-use pipelines::{Key, Library, SCRATCH_BYTES};
-use pushes::Template;
-use recipe::Passes;
-use slot::{Slot, Slots};
-use structures::{Looking, Structures};
-use taken::Taken;
-use tell::{Spot, Told};
-use variants::{Checked, Variant, lock};
-use worker::Worker;
+use layouts::{PipelineLayoutState, SetLayoutState, ROOT_PUSH_BYTES};
+use names::{SharedName, DebugNames};
+use objects::ShaderObjects;
+use pieces::ResourcePool;
+use pipelines::{InstrumentedShaderKey, InstrumentedLibrary, SCRATCH_BYTES};
+use pushes::UpdateTemplate;
+use recipe::RenderPasses;
+use slot::{CommandBufferSlot, CommandBufferSlots};
+use structures::{InstanceCheckPipeline, AccelerationStructures};
+use taken::DeviceMemoryUse;
+use tell::{FaultSite, ReportedFault};
+use variants::{InstrumentedPipeline, PipelineVariant, lock};
+use worker::PipelineWorker;
 
 /// A device whose shaders check themselves. By the contract of `begin` the device is alive until `end` has returned,
 /// and `next` has its functions.
-pub(crate) struct Gpu {
+pub(crate) struct DeviceChecks {
     device: Device,
     /// The driver's functions.
     next: Box<DeviceTable>,
     messages: Arc<Messages>,
-    config: Arc<Config>,
+    config: Arc<ChecksConfig>,
     /// Whether buffers are accessed robustly, so that nothing happens behind their ends.
     is_robust: bool,
     /// Whether what is read there must be zero.
     wants_zeros: bool,
     /// The number of our descriptor set: the last one there may be.
-    set: u32,
-    set_layout: DescriptorSetLayout,
+    reserved_set: u32,
+    reserved_set_layout: DescriptorSetLayout,
     /// For the sets between the application's and ours.
     empty_layout: DescriptorSetLayout,
     /// Where the address of our tables is in the push constants; none where buffers have no addresses.
-    tail: Option<u32>,
+    root_push_offset: Option<u32>,
     /// The stages that push constants are for.
     push_stages: u32,
     has_addresses: bool,
@@ -110,27 +110,27 @@ pub(crate) struct Gpu {
     extension: AddressExtension,
     families: Vec<u32>,
     limits: PhysicalDeviceLimits,
-    memory: PhysicalDeviceMemoryProperties,
+    memory_properties: PhysicalDeviceMemoryProperties,
     /// The stages that can write into buffers, as bits of `VkShaderStageFlags`.
-    stages: u32,
+    storing_stages: u32,
     /// For pipelines of ours: those of the application would fill with shaders that it never asks for.
-    cache: PipelineCache,
+    pipeline_cache: PipelineCache,
     /// Where accesses at wrong addresses go.
-    scratch: Region,
+    scratch: ArenaRegion,
     /// A table of addresses by which all are right.
-    everywhere: Region,
+    permissive_addresses: ArenaRegion,
     /// Where the table of addresses is. Release in `publish_addresses`; pairs with Acquire in `addresses_now`.
-    table_now: AtomicU64,
-    /// How often something changed in descriptor sets, or a form of a pipeline was made. Release in `sets_changed`;
+    current_address_table: AtomicU64,
+    /// How often something changed in descriptor sets, or a form of a pipeline was made. Release in `invalidate_choices`;
     /// pairs with Acquire in `find_chosen`.
     sets_version: AtomicU64,
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
-    part_cells: OnceLock<Region>,
-    pieces: Arc<Pieces>,
-    allocations: Allocations,
+    shared_cells: OnceLock<ArenaRegion>,
+    resource_pool: Arc<ResourcePool>,
+    allocations: AllocationBudget,
     /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
-    binds_sets: AtomicBool,
-    taken: Taken,
+    uses_reserved_set: AtomicBool,
+    memory_use: DeviceMemoryUse,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
     /// It is not known any more whether all was executed. Relaxed, as above.
@@ -139,39 +139,39 @@ pub(crate) struct Gpu {
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
     /// What looks at instances of acceleration structures. Made when needed.
-    looking: OnceLock<Option<Looking>>,
+    instance_check: OnceLock<Option<InstanceCheckPipeline>>,
     /// The same for structures of `VK_NV_ray_tracing`.
-    looking_nv: OnceLock<Option<Looking>>,
-    slots: Slots,
-    spares: Mutex<Spares>,
-    worker: Worker,
+    instance_check_nv: OnceLock<Option<InstanceCheckPipeline>>,
+    command_buffers: CommandBufferSlots,
+    spares: Mutex<SpareResources>,
+    worker: PipelineWorker,
     /// Whether the device is being destroyed: then the exit handler must not read its memory. Locked while that reads.
     has_ended: Mutex<bool>,
-    state: Mutex<State>,
+    state: Mutex<ChecksState>,
 }
 
 /// What is known of the application's objects, by their handles.
 #[derive(Default)]
-struct State {
-    set_layouts: HashMap<u64, Arc<SetLayout>>,
-    layouts: HashMap<u64, Arc<Layout>>,
+struct ChecksState {
+    set_layouts: HashMap<u64, Arc<SetLayoutState>>,
+    pipeline_layouts: HashMap<u64, Arc<PipelineLayoutState>>,
     /// Their words, and what they are called.
-    modules: HashMap<u64, (Arc<Vec<u32>>, Name)>,
-    passes: Passes,
-    pipelines: HashMap<u64, Arc<Checked>>,
-    objects: Objects,
+    modules: HashMap<u64, (Arc<Vec<u32>>, SharedName)>,
+    render_passes: RenderPasses,
+    pipelines: HashMap<u64, Arc<InstrumentedPipeline>>,
+    shader_objects: ShaderObjects,
     /// Parts of pipelines.
-    libraries: HashMap<u64, Arc<Library>>,
+    libraries: HashMap<u64, Arc<InstrumentedLibrary>>,
     /// Shaders with checks.
-    shaders: HashMap<Key, Arc<InstrumentedModule>>,
+    instrumented_shaders: HashMap<InstrumentedShaderKey, Arc<InstrumentedModule>>,
     /// Their sizes.
-    buffers: HashMap<u64, u64>,
-    addresses: Addresses,
+    buffer_sizes: HashMap<u64, u64>,
+    addresses: BufferAddresses,
     /// Their texels; none where that is not known.
-    views: HashMap<u64, Option<u64>>,
-    sets: Sets,
-    templates: HashMap<u64, Template>,
-    buffered: DescriptorBuffers,
+    view_texels: HashMap<u64, Option<u64>>,
+    sets: DescriptorSets,
+    templates: HashMap<u64, UpdateTemplate>,
+    descriptor_buffers: DescriptorBuffers,
     /// How many sets there were that nobody allocated.
     pushed_sets: u64,
     /// The command buffers of each pool.
@@ -179,12 +179,12 @@ struct State {
     /// Pools whose command buffers may write into protected memory only.
     protected_pools: HashSet<u64>,
     submissions: Vec<Submission>,
-    names: Names,
+    names: DebugNames,
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
-    structures: Structures,
+    structures: AccelerationStructures,
     /// Those of `VK_NV_ray_tracing`.
-    structures_nv: Structures,
+    structures_nv: AccelerationStructures,
     /// Buffers with instances of theirs that can be bound.
     bindable: HashSet<u64>,
     /// Shader modules whose creation asks for checks.
@@ -192,26 +192,26 @@ struct State {
     /// Whether it was told that prints did not fit.
     has_lost_prints: bool,
     /// All forms of pipelines that there were, for the last word.
-    variants: Vec<Arc<Variant>>,
+    variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were told.
-    found: HashSet<Spot>,
-    told: Vec<Told>,
+    reported_sites: HashSet<FaultSite>,
+    reported_faults: Vec<ReportedFault>,
     /// What was said about what is not checked, once each.
-    said: HashSet<String>,
+    warned: HashSet<String>,
     next_commands: u32,
     /// Memory of pipelines that nobody takes from at the moment. It stays until the device ends.
-    arenas: Vec<Arena>,
+    arenas: Vec<DeviceArena>,
     /// Pools for sets of pipelines, and how many are left in each.
     set_pools: Vec<(DescriptorPool, u32)>,
     full_pools: Vec<DescriptorPool>,
 }
 
 /// The bindings of our set.
-const TABLES: usize = 4;
+const TABLE_COUNT: usize = 4;
 /// Words of the table by which all addresses are right.
-const EVERYWHERE_WORDS: u32 = tables::ADDRESS_WORDS_MIN;
+const PERMISSIVE_ADDRESS_WORDS: u32 = tables::ADDRESS_WORDS_MIN;
 
-impl Gpu {
+impl DeviceChecks {
     /// For a new device that was made as wished: from now on its pipelines are made here.
     ///
     /// # Safety
@@ -223,18 +223,18 @@ impl Gpu {
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         device: Device,
-        (next, wish): (DeviceTable, &Wish),
+        (next, wish): (DeviceTable, &DeviceRequest),
         table: &mut DeviceTable,
-    ) -> Option<Arc<Gpu>> {
+    ) -> Option<Arc<DeviceChecks>> {
         let mut properties = PhysicalDeviceProperties::zeroed();
         let mut memory = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: the contract of this function, for functions of the instance; the places are ours.
         unsafe {
-            (instance.table.get_physical_device_properties?)(physical_device, place(&mut properties));
-            (instance.table.get_physical_device_memory_properties?)(physical_device, place(&mut memory));
+            (instance.table.get_physical_device_properties?)(physical_device, out_ptr(&mut properties));
+            (instance.table.get_physical_device_memory_properties?)(physical_device, out_ptr(&mut memory));
         }
-        let tail = properties.limits.max_push_constants_size.checked_sub(TAIL_BYTES);
-        let mut gpu = Gpu {
+        let tail = properties.limits.max_push_constants_size.checked_sub(ROOT_PUSH_BYTES);
+        let mut gpu = DeviceChecks {
             device,
             push_stages: push_stages(&next),
             next: Box::new(next),
@@ -242,40 +242,40 @@ impl Gpu {
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
             wants_zeros: wish.wants_zeros,
-            set: layouts::own_set(properties.limits.max_bound_descriptor_sets)?,
-            set_layout: DescriptorSetLayout::default(),
+            reserved_set: layouts::reserved_set_index(properties.limits.max_bound_descriptor_sets)?,
+            reserved_set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
-            tail: tail.filter(|_| wish.has_addresses),
+            root_push_offset: tail.filter(|_| wish.has_addresses),
             has_addresses: wish.has_addresses,
             extension: wish.extension,
             families: wish.families.clone(),
             limits: properties.limits,
-            memory,
-            stages: wish.stages,
-            cache: PipelineCache::default(),
-            scratch: Region::default(),
-            everywhere: Region::default(),
-            table_now: AtomicU64::new(0),
+            memory_properties: memory,
+            storing_stages: wish.storing_stages,
+            pipeline_cache: PipelineCache::default(),
+            scratch: ArenaRegion::default(),
+            permissive_addresses: ArenaRegion::default(),
+            current_address_table: AtomicU64::new(0),
             sets_version: AtomicU64::new(0),
-            part_cells: OnceLock::new(),
-            pieces: Arc::default(),
-            allocations: Allocations::new(),
-            binds_sets: AtomicBool::new(false),
-            taken: Taken::default(),
+            shared_cells: OnceLock::new(),
+            resource_pool: Arc::default(),
+            allocations: AllocationBudget::new(),
+            uses_reserved_set: AtomicBool::new(false),
+            memory_use: DeviceMemoryUse::default(),
             has_failed: AtomicBool::new(false),
             is_feedback_broken: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
-            looking: OnceLock::new(),
-            looking_nv: OnceLock::new(),
-            slots: Slots::default(),
+            instance_check: OnceLock::new(),
+            instance_check_nv: OnceLock::new(),
+            command_buffers: CommandBufferSlots::default(),
             spares: Mutex::default(),
-            worker: Worker::default(),
+            worker: PipelineWorker::default(),
             has_ended: Mutex::default(),
             state: Mutex::default(),
         };
-        if gpu.make_own().is_none() {
-            say(&instance.messages, NO_MEMORY);
+        if gpu.create_own_objects().is_none() {
+            warn_unchecked(&instance.messages, NO_MEMORY);
             gpu.end();
             return None;
         }
@@ -286,8 +286,8 @@ impl Gpu {
     }
 
     /// What a device needs of us before anything is drawn.
-    fn make_own(&mut self) -> Option<()> {
-        let bindings: [DescriptorSetLayoutBinding; TABLES] = std::array::from_fn(|at| {
+    fn create_own_objects(&mut self) -> Option<()> {
+        let bindings: [DescriptorSetLayoutBinding; TABLE_COUNT] = std::array::from_fn(|at| {
             let mut it = DescriptorSetLayoutBinding::zeroed();
             it.binding = at as u32;
             it.descriptor_type = DescriptorType::STORAGE_BUFFER;
@@ -295,16 +295,16 @@ impl Gpu {
             it.stage_flags = ShaderStageFlags::ALL;
             it
         });
-        self.set_layout = self.create_set_layout(&bindings)?;
+        self.reserved_set_layout = self.create_set_layout(&bindings)?;
         self.empty_layout = self.create_set_layout(&[])?;
-        self.cache = self.create_cache().unwrap_or_default();
-        self.everywhere = self.with_arena(|arena| arena.allocate(self, EVERYWHERE_WORDS))?;
+        self.pipeline_cache = self.create_cache().unwrap_or_default();
+        self.permissive_addresses = self.with_arena(|arena| arena.allocate(self, PERMISSIVE_ADDRESS_WORDS))?;
         if self.has_addresses {
             self.scratch = self.with_arena(|arena| arena.allocate(self, (SCRATCH_BYTES / 4) as u32))?;
-            self.begin_addresses()?;
+            self.create_address_table()?;
         }
         let all = tables::AddressRange { address: 0, bytes: u64::MAX };
-        self.everywhere.write(&tables::build_address_table(&[all], self.scratch.device_address));
+        self.permissive_addresses.write(&tables::build_address_table(&[all], self.scratch.device_address));
         Some(())
     }
 
@@ -316,7 +316,7 @@ impl Gpu {
         let mut made = DescriptorSetLayout::default();
         let create = self.next.create_descriptor_set_layout?;
         // SAFETY: a device that is alive by the contract of `begin`; the info, its bindings and the place are ours.
-        let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) };
+        let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, out_ptr(&mut made)) };
         (result == Result::SUCCESS).then_some(made)
     }
 
@@ -326,39 +326,39 @@ impl Gpu {
         let mut made = PipelineCache::default();
         let create = self.next.create_pipeline_cache?;
         // SAFETY: a device that is alive by the contract of `begin`; the info and the place are ours.
-        let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) };
+        let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, out_ptr(&mut made)) };
         (result == Result::SUCCESS).then_some(made)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChecksState> {
         lock(&self.state)
     }
 
-    fn spares(&self) -> MutexGuard<'_, Spares> {
+    fn spares(&self) -> MutexGuard<'_, SpareResources> {
         lock(&self.spares)
     }
 
     /// The slot of a command buffer.
     #[inline(always)]
-    fn slot(&self, handle: u64) -> Option<&Slot> {
-        self.slots.get(handle)
+    fn slot(&self, handle: u64) -> Option<&CommandBufferSlot> {
+        self.command_buffers.get(handle)
     }
 
     /// A command buffer was allocated.
-    fn add_commands(&self, handle: u64, pool: u64, is_primary: bool) {
+    fn track_command_buffer(&self, handle: u64, pool: u64, is_primary: bool) {
         let mut state = self.state();
         let number = state.next_commands;
         state.next_commands += 1;
         state.pools.entry(pool).or_default().push(handle);
         let is_protected = state.protected_pools.contains(&pool);
         drop(state);
-        let mut commands = Commands::new(pool, number, is_primary);
+        let mut commands = CommandBufferState::new(pool, number, is_primary);
         commands.is_protected = is_protected;
-        self.slots.add(handle, Box::new(commands));
+        self.command_buffers.add(handle, Box::new(commands));
     }
 
     /// Takes memory that stays until the device ends. The driver may be called: another thread takes from elsewhere.
-    fn with_arena<T>(&self, work: impl FnOnce(&mut Arena) -> T) -> T {
+    fn with_arena<T>(&self, work: impl FnOnce(&mut DeviceArena) -> T) -> T {
         let mut arena = self.state().arenas.pop().unwrap_or_default();
         let result = work(&mut arena);
         self.state().arenas.push(arena);
@@ -366,7 +366,7 @@ impl Gpu {
     }
 
     /// What was chosen for draws by what is bound does not count any more.
-    fn sets_changed(&self) {
+    fn invalidate_choices(&self) {
         self.sets_version.fetch_add(1, Ordering::Release);
     }
 
@@ -379,13 +379,13 @@ impl Gpu {
     }
 
     /// Something that is not checked, once; nothing where that is true of everything.
-    fn say(&self, text: &str) {
+    fn warn_unchecked(&self, text: &str) {
         if self.has_failed() {
             return;
         }
-        let is_new = self.state().said.insert(text.to_owned());
+        let is_new = self.state().warned.insert(text.to_owned());
         if is_new {
-            say(&self.messages, text);
+            warn_unchecked(&self.messages, text);
         }
     }
 
@@ -394,9 +394,9 @@ impl Gpu {
     }
 
     /// What was allocated; if it was not, that is told, and nothing more is checked.
-    fn or_fail<T>(&self, it: Option<T>) -> Option<T> {
+    fn or_stop_checking<T>(&self, it: Option<T>) -> Option<T> {
         if it.is_none() {
-            self.say(NO_MEMORY);
+            self.warn_unchecked(NO_MEMORY);
             self.has_failed.store(true, Ordering::Relaxed);
         }
         it
@@ -404,11 +404,11 @@ impl Gpu {
 
     /// The process ends, while another thread may be about to destroy the device. Whoever is first keeps the other one
     /// waiting: `vkDestroyDevice` goes on when all is read, and what is destroyed is not read.
-    fn end_process(&self) {
+    fn finish_at_exit(&self) {
         let has_ended = lock(&self.has_ended);
         if !*has_ended {
             self.stop_feedback();
-            self.harvest_all();
+            self.readback_all();
         }
     }
 
@@ -417,15 +417,15 @@ impl Gpu {
         *lock(&self.has_ended) = true;
         self.worker.end();
         let last_words = || {
-            self.harvest_all();
-            self.taken.tell();
+            self.readback_all();
+            self.memory_use.report();
         };
         run_if_enabled("vkDestroyDevice", last_words, || ());
-        self.end_looking();
+        self.destroy_instance_checks();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);
         let mut pools = std::mem::take(&mut self.spares().pools);
-        for commands in self.slots.take_all() {
+        for commands in self.command_buffers.take_all() {
             let (mut arena, own_pools) = commands.into_parts();
             blocks.append(&mut arena.blocks);
             pools.extend(own_pools);
@@ -434,9 +434,9 @@ impl Gpu {
         blocks.extend(state.addresses.take_blocks());
         blocks.into_iter().for_each(|it| self.destroy_block(it));
         pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
-        self.destroy_passes(state.passes.take_kept());
-        state.pipelines.values().for_each(|it| self.destroy_forms(it));
-        self.end_objects(&mut state.objects);
+        self.destroy_passes(state.render_passes.take_kept());
+        state.pipelines.values().for_each(|it| self.destroy_variants(it));
+        self.destroy_all_shader_objects(&mut state.shader_objects);
         self.end_layouts();
         // SAFETY: objects that we made on this device, or null. It is about to be destroyed, so that all work on it is
         // over, and they were taken out of the state, or are not used again by the contract of `begin`.
@@ -445,23 +445,23 @@ impl Gpu {
                 pools.into_iter().for_each(|it| destroy(self.device, it, Ptr::NULL));
             }
             if let Some(destroy) = self.next.destroy_descriptor_set_layout {
-                destroy(self.device, self.set_layout, Ptr::NULL);
+                destroy(self.device, self.reserved_set_layout, Ptr::NULL);
                 destroy(self.device, self.empty_layout, Ptr::NULL);
             }
             if let Some(destroy) = self.next.destroy_pipeline_cache {
-                destroy(self.device, self.cache, Ptr::NULL);
+                destroy(self.device, self.pipeline_cache, Ptr::NULL);
             }
         }
     }
 
     /// Destroys the forms of a pipeline that the application does not know.
-    fn destroy_forms(&self, checked: &Checked) {
-        checked.take_own().iter().for_each(|it| self.destroy_form(it));
+    fn destroy_variants(&self, checked: &InstrumentedPipeline) {
+        checked.take_own_variants().iter().for_each(|it| self.destroy_variant(it));
     }
 }
 
 /// Room for the cells of all parts of pipelines of a device.
-const PART_WORDS: u32 = 1 << 19;
+const SHARED_CELL_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
 
@@ -482,20 +482,20 @@ fn install(table: &mut DeviceTable) {
 
 /// The devices whose shaders check themselves, for the end of the process. Each stays where it is for as long as the
 /// exit handler has it, also if another thread destroys it meanwhile.
-static AT_EXIT: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+static AT_EXIT: Mutex<Vec<Weak<DeviceChecks>>> = Mutex::new(Vec::new());
 
 /// A process may end without destroying its devices: what was found by then is told.
-fn watch_exit(gpu: &Arc<Gpu>) {
-    extern "C" fn tell() {
+fn watch_exit(gpu: &Arc<DeviceChecks>) {
+    extern "C" fn report_at_exit() {
         let all = || {
-            let alive: Vec<Arc<Gpu>> = lock(&AT_EXIT).iter().filter_map(Weak::upgrade).collect();
-            alive.iter().for_each(|it| it.end_process());
+            let alive: Vec<Arc<DeviceChecks>> = lock(&AT_EXIT).iter().filter_map(Weak::upgrade).collect();
+            alive.iter().for_each(|it| it.finish_at_exit());
         };
         run_if_enabled("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();
     // It stays loaded: where shaders are checked, `library::keep` keeps the library.
-    WATCHED.call_once(|| _ = lavascope_platform::process::at_exit(tell));
+    WATCHED.call_once(|| _ = lavascope_platform::process::at_exit(report_at_exit));
     let mut all = lock(&AT_EXIT);
     all.retain(|it| it.strong_count() > 0);
     all.push(Arc::downgrade(gpu));
@@ -508,17 +508,17 @@ fn push_stages(next: &DeviceTable) -> u32 {
         stages |= ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
     }
     if next.cmd_trace_rays_khr.is_some() || next.cmd_trace_rays_nv.is_some() {
-        stages |= hooks::RAYS;
+        stages |= hooks::RAY_TRACING_STAGES;
     }
     stages
 }
 
 /// What the user should know about what is not checked.
-pub(crate) fn say(messages: &Messages, text: &str) {
-    say_about(messages, "setting gpu", text);
+pub(crate) fn warn_unchecked(messages: &Messages, text: &str) {
+    warn_about(messages, "setting gpu", text);
 }
 
-fn say_about(messages: &Messages, place: &str, text: &str) {
+fn warn_about(messages: &Messages, place: &str, text: &str) {
     instance::report_setting_problem(messages, MessageSeverity::Warning, place, text);
 }
 
@@ -528,7 +528,7 @@ fn say_about(messages: &Messages, place: &str, text: &str) {
 ///
 /// `handle` must be a device, queue or command buffer that is alive, and stays so while the result is used: the
 /// application must not destroy its device meanwhile (`vkDestroyDevice` is externally synchronized with all uses).
-unsafe fn gpu_of<'a>(handle: u64) -> Option<&'a Arc<Gpu>> {
+unsafe fn checks_of<'a>(handle: u64) -> Option<&'a Arc<DeviceChecks>> {
     // SAFETY: the contract of this function: the handle is alive, and so is its device for as long as it is used.
     unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.gpu.as_ref()
 }
@@ -538,14 +538,14 @@ unsafe fn gpu_of<'a>(handle: u64) -> Option<&'a Arc<Gpu>> {
 /// # Safety
 ///
 /// The device must be alive, and stay so while the result is used.
-unsafe fn facts_of<'a>(device: Device) -> Option<&'a crate::names::HandleTable> {
+unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::names::HandleTable> {
     // SAFETY: by the contract of this function the device is alive while the result is used.
     unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
 }
 
 /// The address of a variable, for an output of one `T`. Whoever calls it looks at the variable again only when the
 /// function that writes has returned.
-fn place<T>(it: &mut T) -> Ptr<T> {
+fn out_ptr<T>(it: &mut T) -> Ptr<T> {
     crate::interface::out(it)
 }
 

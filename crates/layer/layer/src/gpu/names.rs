@@ -13,22 +13,22 @@ use super::variants::lock;
 
 /// The names of objects that are there.
 #[derive(Default)]
-pub(super) struct Names(HashMap<(i32, u64), Name>);
+pub(super) struct DebugNames(HashMap<(i32, u64), SharedName>);
 
 /// The name of an object, for those who may speak of it when it is gone.
 #[derive(Clone, Default)]
-pub(super) struct Name(Arc<Mutex<Option<String>>>);
+pub(super) struct SharedName(Arc<Mutex<Option<String>>>);
 
-impl Name {
+impl SharedName {
     pub(super) fn get(&self) -> Option<String> {
         lock(&self.0).clone()
     }
 }
 
-impl Names {
+impl DebugNames {
     /// The application names an object. No name, or an empty one, takes the name away.
     pub(super) fn set(&mut self, ty: ObjectType, handle: u64, name: Option<String>) {
-        if is_spoken_of(ty) {
+        if is_reported_type(ty) {
             *lock(&self.share(ty, handle).0) = name.filter(|it| !it.is_empty());
         }
     }
@@ -38,18 +38,18 @@ impl Names {
     }
 
     /// The name that an object has, or will have.
-    pub(super) fn share(&mut self, ty: ObjectType, handle: u64) -> Name {
+    pub(super) fn share(&mut self, ty: ObjectType, handle: u64) -> SharedName {
         self.0.entry((ty.0, handle)).or_default().clone()
     }
 
     /// An object is no more. Gives its name.
-    pub(super) fn end(&mut self, ty: ObjectType, handle: u64) -> Option<String> {
+    pub(super) fn remove(&mut self, ty: ObjectType, handle: u64) -> Option<String> {
         self.0.remove(&(ty.0, handle))?.get()
     }
 }
 
 /// Whether findings name objects of a type. What ends is forgotten for these alone; other names would pile up.
-fn is_spoken_of(ty: ObjectType) -> bool {
+fn is_reported_type(ty: ObjectType) -> bool {
     matches!(
         ty,
         ObjectType::BUFFER
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn a_name_outlives_its_module_where_a_pipeline_holds_it() {
-        let mut names = Names::default();
+        let mut names = DebugNames::default();
         let held = names.share(MODULE, 1);
         assert_eq!(held.get(), None);
         names.set(MODULE, 1, Some("sky".to_owned()));
         assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), Some("sky".to_owned())));
-        assert_eq!(names.end(MODULE, 1), Some("sky".to_owned()));
+        assert_eq!(names.remove(MODULE, 1), Some("sky".to_owned()));
         assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), None));
         // The handle is another module's by now.
         names.set(MODULE, 1, Some("sea".to_owned()));
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_name_is_taken_away() {
         for none in [None, Some(String::new())] {
-            let mut names = Names::default();
+            let mut names = DebugNames::default();
             names.set(MODULE, 1, Some("sky".to_owned()));
             names.set(MODULE, 1, none);
             assert_eq!(names.get(MODULE, 1), None);
@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn what_is_gone_and_what_nobody_speaks_of_has_no_entry() {
-        let mut names = Names::default();
+        let mut names = DebugNames::default();
         for round in 0..100 {
             names.set(MODULE, round, Some("sky".to_owned()));
-            names.end(MODULE, round);
+            names.remove(MODULE, round);
             names.set(ObjectType::IMAGE, round, Some("sky".to_owned()));
         }
         assert!(names.0.is_empty());

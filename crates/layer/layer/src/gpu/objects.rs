@@ -13,86 +13,86 @@ use std::sync::{Arc, Mutex, OnceLock};
 use lavascope_abi::*;
 use lavascope_instrument::BindingRequirement;
 
-use super::arena::is_fine;
-use super::commands::Commands;
+use super::arena::check_success;
+use super::commands::CommandBufferState;
 use super::draws::{COMPUTE, GRAPHICS};
 use super::hooks::hooks;
-use super::layouts::{Layout, Way};
-use super::names::Name;
+use super::layouts::{PipelineLayoutState, RootBinding};
+use super::names::SharedName;
 use super::pieces::Lease;
-use super::pipelines::{Special, constants_of};
-use super::recipe::{Packed, Source};
-use super::variants::{Checked, CheckedStage, Fixed, Quiet, lock};
-use super::{Gpu, descriptors, facts_of, feedback, gpu_of, slice};
+use super::pipelines::{SpecializationData, constants_of};
+use super::recipe::{PackedCall, ShaderSource};
+use super::variants::{InstrumentedPipeline, InstrumentedStage, FixedTables, PermissiveTables, lock};
+use super::{DeviceChecks, descriptors, pack_context_of, feedback, checks_of, slice};
 use crate::DeviceTable;
 use crate::fence::{catch_panic, catch_panic_and_retry};
 
 /// The shader objects of a device.
 #[derive(Default)]
-pub(super) struct Objects {
+pub(super) struct ShaderObjects {
     /// Those that were made as we want them, by their handles.
-    pub(super) live: HashMap<u64, Arc<Object>>,
-    grounds: Vec<Arc<Ground>>,
-    pub(super) together: HashMap<Key, Together>,
+    pub(super) live: HashMap<u64, Arc<ShaderObject>>,
+    layouts: Vec<Arc<ShaderObjectLayout>>,
+    pub(super) shader_sets: HashMap<ShaderObjectKey, ShaderSet>,
     /// The layouts of sets that objects were made with.
-    held: HashMap<u64, Arc<Held>>,
+    held: HashMap<u64, Arc<HeldSetLayout>>,
     /// Of these the ones that the application destroyed.
-    kept: Vec<Arc<Held>>,
+    kept: Vec<Arc<HeldSetLayout>>,
 }
 
 /// Shader objects that are bound together: stages and handles, by stage.
-pub(super) type Key = Vec<(u32, u64)>;
+pub(super) type ShaderObjectKey = Vec<(u32, u64)>;
 
 /// What objects are together.
 #[derive(Clone)]
-pub(super) enum Together {
-    Checked(Arc<Checked>),
+pub(super) enum ShaderSet {
+    Instrumented(Arc<InstrumentedPipeline>),
     /// These are bound, and nothing is checked.
-    Plain(Key),
+    Uninstrumented(ShaderObjectKey),
 }
 
 /// Objects of which a pipeline's place is taken.
-pub(super) struct Combination {
-    pub(super) objects: Vec<Arc<Object>>,
+pub(super) struct BoundCombination {
+    pub(super) objects: Vec<Arc<ShaderObject>>,
 }
 
 /// A shader object of the application.
-pub(super) struct Object {
+pub(super) struct ShaderObject {
     pub(super) handle: ShaderEXT,
     /// Counted with the pipelines, in the order of creation.
     pub(super) number: u32,
-    pub(super) name: Name,
+    pub(super) name: SharedName,
     pub(super) stage: ShaderStageFlags,
     pub(super) words: Arc<Vec<u32>>,
-    pub(super) is_taken: bool,
-    pub(super) ground: Arc<Ground>,
-    pub(super) group: Arc<Group>,
+    pub(super) is_selected: bool,
+    pub(super) object_layout: Arc<ShaderObjectLayout>,
+    pub(super) group: Arc<LinkedShaders>,
     /// Which of its group.
-    pub(super) place: usize,
-    pub(super) first: Form,
-    pub(super) together: Mutex<Vec<Key>>,
+    pub(super) group_index: usize,
+    pub(super) first: ShaderObjectVariant,
+    pub(super) shader_set_keys: Mutex<Vec<ShaderObjectKey>>,
 }
 
 /// What an object looks like with checks, or without.
-pub(super) struct Form {
+pub(super) struct ShaderObjectVariant {
     pub(super) handle: ShaderEXT,
     /// None where it has no code of ours.
-    pub(super) stage: Option<CheckedStage>,
+    pub(super) stage: Option<InstrumentedStage>,
     pub(super) requirements: Vec<BindingRequirement>,
-    pub(super) fixed: Option<Arc<Fixed>>,
+    pub(super) fixed: Option<Arc<FixedTables>>,
 }
 
 /// The sets and push constants that objects have.
-pub(super) struct Ground {
-    pub(super) layout: Arc<Layout>,
-    pub(super) quiet: OnceLock<Option<(Quiet, Vec<Lease>)>>,
+pub(super) struct ShaderObjectLayout {
+    pub(super) layout: Arc<PipelineLayoutState>,
+    pub(super) permissive_tables: OnceLock<Option<(PermissiveTables, Vec<Lease>)>>,
 }
 
 /// Objects that are linked, or one alone: how they are made again.
-pub(super) struct Group {
-    call: Option<Packed>,
+pub(super) struct LinkedShaders {
+    call: Option<PackedCall>,
     words: Vec<Arc<Vec<u32>>>,
-    sets: Vec<Arc<Held>>,
+    sets: Vec<Arc<HeldSetLayout>>,
     /// As the application wants them, without anything of ours. Made when needed.
     originals: Mutex<Option<Vec<ShaderEXT>>>,
     /// How many of them there are. Relaxed: only the number counts.
@@ -100,20 +100,20 @@ pub(super) struct Group {
 }
 
 /// The layout of a set.
-struct Held {
+struct HeldSetLayout {
     handle: DescriptorSetLayout,
     /// It is destroyed. Relaxed: it orders nothing.
-    is_gone: AtomicBool,
+    is_destroyed: AtomicBool,
 }
 
 /// The shader objects of a form, by their stages.
-pub(super) struct Shaders {
-    pub(super) bound: Key,
+pub(super) struct VariantShaders {
+    pub(super) bound: ShaderObjectKey,
     /// Those that the application does not know.
     pub(super) own: Vec<ShaderEXT>,
 }
 
-impl Shaders {
+impl VariantShaders {
     pub(super) fn bound(&self) -> &[(u32, u64)] {
         &self.bound
     }
@@ -125,13 +125,13 @@ impl Shaders {
 
 /// What a command buffer has bound for graphics, or for compute.
 #[derive(Default)]
-pub(super) struct Bound {
-    pub(super) application: Key,
-    pub(super) driver: Key,
-    pub(super) is_new: bool,
+pub(super) struct BoundShaders {
+    pub(super) application: ShaderObjectKey,
+    pub(super) driver: ShaderObjectKey,
+    pub(super) is_changed: bool,
 }
 
-impl Bound {
+impl BoundShaders {
     /// The application binds a shader, or null.
     pub(super) fn bind(&mut self, stage: ShaderStageFlags, shader: ShaderEXT) {
         for all in [&mut self.application, &mut self.driver] {
@@ -141,44 +141,44 @@ impl Bound {
                 all.sort_unstable();
             }
         }
-        self.is_new = true;
+        self.is_changed = true;
     }
 
     /// Whether something was bound since the last draw.
-    pub(super) fn is_new(&self) -> bool {
-        self.is_new
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed
     }
 }
 
-impl Objects {
+impl ShaderObjects {
     /// The application destroys the layout of a set. Says whether it stays for now, since objects may be made again.
-    pub(super) fn keeps_set_layout(&mut self, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> bool {
+    pub(super) fn retain_set_layout(&mut self, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> bool {
         let Some(held) = self.held.remove(&it.0) else { return false };
         // Callbacks of the application for memory may be gone later.
         let stays = Arc::strong_count(&held) > 1 && p_allocator.is_null();
-        held.is_gone.store(!stays, Ordering::Relaxed);
+        held.is_destroyed.store(!stays, Ordering::Relaxed);
         if stays {
             self.kept.push(held);
         }
         stays
     }
 
-    fn hold(&mut self, handle: DescriptorSetLayout) -> Arc<Held> {
-        let new = || Arc::new(Held { handle, is_gone: AtomicBool::new(false) });
+    fn hold_set_layout(&mut self, handle: DescriptorSetLayout) -> Arc<HeldSetLayout> {
+        let new = || Arc::new(HeldSetLayout { handle, is_destroyed: AtomicBool::new(false) });
         Arc::clone(self.held.entry(handle.0).or_insert_with(new))
     }
 
-    fn take_unneeded(&mut self) -> Vec<Arc<Held>> {
+    fn take_unneeded(&mut self) -> Vec<Arc<HeldSetLayout>> {
         self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
     }
 
     /// An object is destroyed; gives what it was part of, too.
-    fn remove(&mut self, handle: u64) -> Option<(Arc<Object>, Vec<Arc<Checked>>)> {
+    fn remove(&mut self, handle: u64) -> Option<(Arc<ShaderObject>, Vec<Arc<InstrumentedPipeline>>)> {
         // What it was part of with objects that are not ours is found by looking.
         let object = self.live.remove(&handle)?;
-        let keys = std::mem::take(&mut *lock(&object.together));
-        let gone = keys.iter().filter_map(|it| self.together.remove(it));
-        let checked = gone.filter_map(|it| if let Together::Checked(it) = it { Some(it) } else { None }).collect();
+        let keys = std::mem::take(&mut *lock(&object.shader_set_keys));
+        let gone = keys.iter().filter_map(|it| self.shader_sets.remove(it));
+        let checked = gone.filter_map(|it| if let ShaderSet::Instrumented(it) = it { Some(it) } else { None }).collect();
         Some((object, checked))
     }
 }
@@ -220,22 +220,22 @@ hooks! {
         result
     }
     destroy_shader_ext = fn(device: Device, it: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        catch_panic("vkDestroyShaderEXT", || gpu.object_ends(it), || ());
+        catch_panic("vkDestroyShaderEXT", || gpu.retire_shader_object(it), || ());
         forward();
     }
     get_shader_binary_data_ext = fn(device: Device, it: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, forward| {
         let Some(next) = gpu.next.get_shader_binary_data_ext else { return forward() };
         // Binaries outlive the run: nothing of ours is in them.
         let original = || {
-            let object = gpu.state().objects.live.get(&it.0).cloned();
-            object.map_or(Some(it), |object| gpu.original(&object))
+            let object = gpu.state().shader_objects.live.get(&it.0).cloned();
+            object.map_or(Some(it), |object| gpu.original_shader(&object))
         };
         match catch_panic("vkGetShaderBinaryDataEXT", original, || None) {
             // SAFETY: the driver's function, with the application's parameters, but for the object: it is the one of the
             // application, or one of ours in its group, which lives until the last of that is destroyed.
             Some(original) => unsafe { next(device, original, p_size, p_data) },
             None => {
-                gpu.say("a shader object with checks cannot be made without them: there is no binary of it");
+                gpu.warn_unchecked("a shader object with checks cannot be made without them: there is no binary of it");
                 Result::ERROR_OUT_OF_HOST_MEMORY
             }
         }
@@ -245,10 +245,10 @@ hooks! {
         // SAFETY: VUID-vkCmdBindShadersEXT-pStages-parameter: an array of so many until the call returns;
         // VUID-vkCmdBindShadersEXT-pShaders-parameter: null, or the same.
         let (stages, shaders) = unsafe { (slice(p_stages, count), slice(p_shaders, count)) };
-        let note = |commands: &mut Commands| {
+        let note = |commands: &mut CommandBufferState| {
             for (at, stage) in stages.iter().enumerate() {
                 let point = if stage.0 & ShaderStageFlags::COMPUTE.0 != 0 { COMPUTE } else { GRAPHICS };
-                commands.bind_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
+                commands.bind_shader_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
             }
         };
         catch_panic_and_retry("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
@@ -256,42 +256,42 @@ hooks! {
 }
 
 /// An object that is about to be made.
-pub(super) struct Plan {
+pub(super) struct ShaderObjectPlan {
     /// As the driver gets it.
     pub(super) info: ShaderCreateInfoEXT,
     number: u32,
     words: Arc<Vec<u32>>,
-    is_taken: bool,
-    ground: Arc<Ground>,
-    stage: Option<CheckedStage>,
+    is_selected: bool,
+    object_layout: Arc<ShaderObjectLayout>,
+    stage: Option<InstrumentedStage>,
     requirements: Vec<BindingRequirement>,
-    fixed: Option<Arc<Fixed>>,
+    fixed: Option<Arc<FixedTables>>,
     /// What the info leads to.
-    _behind: (Vec<DescriptorSetLayout>, Option<Special>),
+    _behind: (Vec<DescriptorSetLayout>, Option<SpecializationData>),
 }
 
-impl Plan {
-    pub(super) fn form(self, handle: ShaderEXT) -> Form {
-        Form { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
+impl ShaderObjectPlan {
+    pub(super) fn into_variant(self, handle: ShaderEXT) -> ShaderObjectVariant {
+        ShaderObjectVariant { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
     }
 }
 
 /// How an object is checked: whether with branches, and which sites are recorded where they happen.
-pub(super) type Wanted = (bool, Option<BTreeSet<u32>>);
+pub(super) type ShaderObjectStyle = (bool, Option<BTreeSet<u32>>);
 
 /// Flags of objects that are left as they are.
-const LEFT: u32 = ShaderCreateFlagsEXT::INDIRECT_BINDABLE_EXT.0 | ShaderCreateFlagsEXT::DESCRIPTOR_HEAP_EXT.0;
-pub(super) const LINKED: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
+const SKIPPED_FLAGS: u32 = ShaderCreateFlagsEXT::INDIRECT_BINDABLE_EXT.0 | ShaderCreateFlagsEXT::DESCRIPTOR_HEAP_EXT.0;
+pub(super) const LINK_STAGE: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
 /// In the place of code, where a call is kept.
 static NO_CODE: [u32; 1] = [0];
 
-impl Gpu {
+impl DeviceChecks {
     /// What becomes of the objects of a call; none where one is left as it is.
     ///
     /// # Safety
     ///
     /// The infos must be valid, with their chains, their code and their arrays.
-    unsafe fn plan_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Vec<Option<Plan>> {
+    unsafe fn plan_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Vec<Option<ShaderObjectPlan>> {
         // SAFETY: the contract of this function is that of the other, for each.
         infos.iter().map(|it| unsafe { self.plan_new(it) }).collect()
     }
@@ -299,27 +299,27 @@ impl Gpu {
     /// # Safety
     ///
     /// The info must be valid, with its chain, its code and its arrays.
-    unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<Plan> {
+    unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<ShaderObjectPlan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
-            self.say("shader objects out of binaries, and those that are drawn beside them, are not checked");
+            self.warn_unchecked("shader objects out of binaries, and those that are drawn beside them, are not checked");
             return None;
         }
-        if info.flags.0 & LEFT != 0 {
-            self.say("shader objects that the device binds, or with descriptor heaps, are not checked");
+        if info.flags.0 & SKIPPED_FLAGS != 0 {
+            self.warn_unchecked("shader objects that the device binds, or with descriptor heaps, are not checked");
             return None;
         }
         // SAFETY: the contract of this function: an info with its arrays.
-        let ground = unsafe { self.ground_of(info) }?;
+        let ground = unsafe { self.shader_object_layout(info) }?;
         // SAFETY: the contract of this function: VUID-VkShaderCreateInfoEXT-pCode-parameter: as many bytes as it says, and
         // VUID-VkShaderCreateInfoEXT-pCode-08493: aligned to words, where it is SPIR-V.
         let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
         let mut named = PipelineShaderStageCreateInfo::zeroed();
         (named.p_next, named.p_name) = (info.p_next, info.p_name);
-        let source = Source::unnamed(Arc::clone(&words));
+        let source = ShaderSource::unnamed(Arc::clone(&words));
         // SAFETY: the contract of this function: the chain and the name of the info are valid.
-        let source = unsafe { self.config.scope.mark(&self.state(), &named, source) }?;
-        let is_taken = source.is_taken && self.config.scope.takes_next();
-        let wanted = (ground.layout.is_in_buffers(), None);
+        let source = unsafe { self.config.selection.select_stage(&self.state(), &named, source) }?;
+        let is_taken = source.is_selected && self.config.selection.take_next_sample();
+        let wanted = (ground.layout.uses_descriptor_buffers(), None);
         // SAFETY: the contract of this function: a valid info.
         Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), wanted) })
     }
@@ -329,17 +329,17 @@ impl Gpu {
     /// The info must be valid, with its chain and its arrays; its code is not read.
     pub(super) unsafe fn plan_object(
         &self,
-        ground: &Arc<Ground>,
+        ground: &Arc<ShaderObjectLayout>,
         info: &ShaderCreateInfoEXT,
         (words, is_taken): (Arc<Vec<u32>>, bool),
         number: u32,
-        wanted: Wanted,
-    ) -> Plan {
+        wanted: ShaderObjectStyle,
+    ) -> ShaderObjectPlan {
         let layout = &ground.layout;
         // SAFETY: the contract of this function: as many set layouts as the info says.
         let sets = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
-        let sets = if layout.way == Some(Way::Set) { self.with_set(sets) } else { sets.to_vec() };
-        let mut plan = Plan {
+        let sets = if layout.root_binding == Some(RootBinding::DescriptorSet) { self.with_reserved_set(sets) } else { sets.to_vec() };
+        let mut plan = ShaderObjectPlan {
             info: ShaderCreateInfoEXT {
                 code_size: words.len() as u64 * 4,
                 p_code: Ptr::to_slice(&words).cast(),
@@ -351,8 +351,8 @@ impl Gpu {
             },
             number,
             words,
-            is_taken,
-            ground: Arc::clone(ground),
+            is_selected: is_taken,
+            object_layout: Arc::clone(ground),
             stage: None,
             requirements: Vec::new(),
             fixed: None,
@@ -361,7 +361,7 @@ impl Gpu {
         if is_taken && !self.has_failed() {
             // SAFETY: the contract of this function: the info of the plan has the application's specialization constants.
             let added = unsafe { self.add_checks(&mut plan, wanted) };
-            added.unwrap_or_else(|why| self.say(&why));
+            added.unwrap_or_else(|why| self.warn_unchecked(&why));
         }
         plan
     }
@@ -369,22 +369,22 @@ impl Gpu {
     /// # Safety
     ///
     /// The specialization constants of the plan's info must be null, or valid.
-    unsafe fn add_checks(&self, plan: &mut Plan, wanted: Wanted) -> std::result::Result<(), String> {
-        let layout = Arc::clone(&plan.ground.layout);
-        if let Some(why) = layout.obstacle() {
+    unsafe fn add_checks(&self, plan: &mut ShaderObjectPlan, wanted: ShaderObjectStyle) -> std::result::Result<(), String> {
+        let layout = Arc::clone(&plan.object_layout.layout);
+        if let Some(why) = layout.unsupported_reason() {
             return Err(why.to_owned());
         }
         let kind = plan.info.stage;
-        let (how, touch_slot) = ((wanted.0, self.keeps_touches(kind)), Gpu::touch_slot(kind));
-        let made = self.check_words(&layout, kind, &plan.words, (how, wanted.1))?;
+        let (how, touch_slot) = ((wanted.0, self.records_touches(kind)), DeviceChecks::touch_slot(kind));
+        let made = self.instrument_words(&layout, kind, &plan.words, (how, wanted.1))?;
         plan.requirements.clone_from(&made.requirements);
         if made.is_unchanged() {
             return Ok(());
         }
         let no_room = "there is no room for the checks of shader objects";
-        let (cell_base, part) = self.or_fail(self.lease_part(&made.cells())).ok_or(no_room)?;
-        if layout.way == Some(Way::Constant) {
-            plan.fixed = Some(self.or_fail(self.fixed_of(&layout)).ok_or(no_room)?);
+        let (cell_base, part) = self.or_stop_checking(self.lease_shared_cells(&made.cells())).ok_or(no_room)?;
+        if layout.root_binding == Some(RootBinding::Specialization) {
+            plan.fixed = Some(self.or_stop_checking(self.create_fixed_tables(&layout)).ok_or(no_room)?);
         }
         let shader = self.next_shader();
         // SAFETY: the contract of this function: the info is valid, so that it leads to one specialization or none, which is
@@ -393,59 +393,59 @@ impl Gpu {
             let own = slice(plan.info.p_specialization_info, 1).first();
             let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_deref());
             constants.extend(feedback::touch_constant(&made, touch_slot, 0));
-            Special::new(own, &constants)
+            SpecializationData::new(own, &constants)
         };
         plan.info.code_size = made.words.len() as u64 * 4;
         plan.info.p_code = Ptr::to_slice(&made.words).cast();
         plan.info.p_specialization_info = special.address();
         plan._behind.1 = Some(special);
-        plan.stage = Some(CheckedStage {
+        plan.stage = Some(InstrumentedStage {
             shader,
             kind,
             index: 0,
             module: ShaderModule::default(),
-            name: Name::default(),
+            name: SharedName::default(),
             object: None,
-            made,
+            instrumented: made,
             original: Arc::clone(&plan.words),
             cell_base,
             touch_base: 0,
             touch_slot,
-            _part: Some(part),
+            _cells_lease: Some(part),
         });
         Ok(())
     }
 
-    fn fixed_of(&self, layout: &Layout) -> Option<Arc<Fixed>> {
-        let table = descriptors::table(layout, &Default::default(), |_| None);
-        let fixed = Fixed::new(self)?;
-        fixed.begin(self, self.part_cells(), &table)?;
+    fn create_fixed_tables(&self, layout: &PipelineLayoutState) -> Option<Arc<FixedTables>> {
+        let table = descriptors::descriptor_table(layout, &Default::default(), |_| None);
+        let fixed = FixedTables::new(self)?;
+        fixed.init_table(self, self.shared_cells(), &table)?;
         Some(Arc::new(fixed))
     }
 
     /// # Safety
     ///
     /// The info must be valid, with its arrays.
-    unsafe fn ground_of(&self, info: &ShaderCreateInfoEXT) -> Option<Arc<Ground>> {
+    unsafe fn shader_object_layout(&self, info: &ShaderCreateInfoEXT) -> Option<Arc<ShaderObjectLayout>> {
         // SAFETY: the contract of this function: as many ranges (VUID-VkShaderCreateInfoEXT-pPushConstantRanges-parameter)
         // and set layouts as the info says.
         let (handles, ranges) = unsafe {
             let ranges = slice(info.p_push_constant_ranges, info.push_constant_range_count);
             (slice(info.p_set_layouts, info.set_layout_count), ranges)
         };
-        let sets = self.known_sets(handles);
-        let find = |all: &[Arc<Ground>]| all.iter().find(|it| it.layout.is_of(&sets, ranges)).cloned();
-        if let Some(known) = find(&self.state().objects.grounds) {
+        let sets = self.known_set_layouts(handles);
+        let find = |all: &[Arc<ShaderObjectLayout>]| all.iter().find(|it| it.layout.is_made_of(&sets, ranges)).cloned();
+        if let Some(known) = find(&self.state().shader_objects.layouts) {
             return Some(known);
         }
-        let layout = Arc::new(self.own_layout(handles, ranges)?);
+        let layout = Arc::new(self.create_own_layout(handles, ranges)?);
         let mut state = self.state();
         // Another thread may have been faster.
-        if let Some(known) = find(&state.objects.grounds) {
+        if let Some(known) = find(&state.shader_objects.layouts) {
             return Some(known);
         }
-        let made = Arc::new(Ground { layout, quiet: OnceLock::new() });
-        state.objects.grounds.push(Arc::clone(&made));
+        let made = Arc::new(ShaderObjectLayout { layout, permissive_tables: OnceLock::new() });
+        state.shader_objects.layouts.push(Arc::clone(&made));
         Some(made)
     }
 
@@ -454,13 +454,13 @@ impl Gpu {
     /// # Safety
     ///
     /// The infos must be valid, with their chains and their arrays.
-    unsafe fn add_objects(&self, infos: &[ShaderCreateInfoEXT], plans: Vec<Option<Plan>>, made: &[ShaderEXT]) {
+    unsafe fn add_objects(&self, infos: &[ShaderCreateInfoEXT], plans: Vec<Option<ShaderObjectPlan>>, made: &[ShaderEXT]) {
         let words: Vec<_> = plans.iter().map(|it| it.as_ref().map(|it| Arc::clone(&it.words))).collect();
-        let is_linked = |at: usize| infos[at].flags.0 & LINKED != 0;
+        let is_linked = |at: usize| infos[at].flags.0 & LINK_STAGE != 0;
         let is_there = |at: &usize| words[*at].is_some() && made[*at].0 != 0;
         let linked: Vec<usize> = (0..infos.len()).filter(|at| is_linked(*at)).filter(is_there).collect();
         // SAFETY: the contract of this function is that of the other.
-        let group = |places: &[usize]| unsafe { self.group(infos, &words, places) };
+        let group = |places: &[usize]| unsafe { self.create_shader_group(infos, &words, places) };
         let linked_group = if linked.is_empty() { None } else { Some(group(&linked)) };
         for (at, plan) in plans.into_iter().enumerate().filter(|it| is_there(&it.0)) {
             let Some(plan) = plan else { continue };
@@ -468,25 +468,25 @@ impl Gpu {
                 Some(group) => (Arc::clone(group), linked.iter().position(|it| *it == at).unwrap_or(0)),
                 None => (group(&[at]), 0),
             };
-            let Plan { number, is_taken, .. } = plan;
-            let (stage, words, ground) = (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.ground));
-            let (handle, first, together) = (made[at], plan.form(made[at]), Mutex::default());
+            let ShaderObjectPlan { number, is_selected: is_taken, .. } = plan;
+            let (stage, words, ground) = (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.object_layout));
+            let (handle, first, together) = (made[at], plan.into_variant(made[at]), Mutex::default());
             let mut state = self.state();
             let name = state.names.share(ObjectType::SHADER_EXT, handle.0);
-            let object = Object { handle, number, name, stage, words, is_taken, ground, group, place, first, together };
-            state.objects.live.insert(handle.0, Arc::new(object));
+            let object = ShaderObject { handle, number, name, stage, words, is_selected: is_taken, object_layout: ground, group, group_index: place, first, shader_set_keys: together };
+            state.shader_objects.live.insert(handle.0, Arc::new(object));
         }
     }
 
     /// # Safety
     ///
     /// The infos must be valid, with their chains and their arrays; their code is not read.
-    unsafe fn group(
+    unsafe fn create_shader_group(
         &self,
         infos: &[ShaderCreateInfoEXT],
         words: &[Option<Arc<Vec<u32>>>],
         places: &[usize],
-    ) -> Arc<Group> {
+    ) -> Arc<LinkedShaders> {
         let without_code =
             |at: &usize| ShaderCreateInfoEXT { code_size: 4, p_code: Ptr::to_slice(&NO_CODE).cast(), ..infos[*at] };
         let own: Vec<ShaderCreateInfoEXT> = places.iter().map(without_code).collect();
@@ -501,53 +501,53 @@ impl Gpu {
         // SAFETY: this runs inside of a call for the device, which is alive until that returns; the parameters are of this
         // command, and what they lead to is valid by the contract of this function, or ours.
         let call = unsafe {
-            facts_of(self.device)
-                .and_then(|facts| Packed::new(Command::CreateShadersEXT, (&raw const params).cast(), facts))
+            pack_context_of(self.device)
+                .and_then(|facts| PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), facts))
         };
         let mut state = self.state();
         // SAFETY: the contract of this function: as many set layouts as each info says.
         let sets = own.iter().flat_map(|it| unsafe { slice(it.p_set_layouts, it.set_layout_count) });
-        let sets = sets.filter(|it| it.0 != 0).map(|it| state.objects.hold(*it)).collect();
+        let sets = sets.filter(|it| it.0 != 0).map(|it| state.shader_objects.hold_set_layout(*it)).collect();
         let words = places.iter().filter_map(|at| words[*at].clone()).collect();
         let left = AtomicUsize::new(places.len());
-        Arc::new(Group { call, words, sets, originals: Mutex::default(), left })
+        Arc::new(LinkedShaders { call, words, sets, originals: Mutex::default(), left })
     }
 
     /// An object as the application wants it, with those that it is linked to.
-    pub(super) fn original(&self, object: &Object) -> Option<ShaderEXT> {
+    pub(super) fn original_shader(&self, object: &ShaderObject) -> Option<ShaderEXT> {
         let group = &object.group;
         if let Some(known) = &*lock(&group.originals) {
-            return known.get(object.place).copied();
+            return known.get(object.group_index).copied();
         }
         let made = self.with_infos(group, |infos| {
             for (info, words) in infos.iter_mut().zip(&group.words) {
                 (info.code_size, info.p_code) = (words.len() as u64 * 4, Ptr::to_slice(words).cast());
             }
-            self.create_objects(infos)
+            self.create_shader_objects(infos)
         });
         let mut known = lock(&group.originals);
         // Another thread may have been faster.
         let (given, unneeded) = match (&*known, made) {
-            (Some(known), made) => (known.get(object.place).copied(), made),
+            (Some(known), made) => (known.get(object.group_index).copied(), made),
             (None, made) => {
                 let made = made.unwrap_or_default();
-                let given = made.get(object.place).copied();
+                let given = made.get(object.group_index).copied();
                 *known = Some(made);
                 (given, None)
             }
         };
         drop(known);
-        self.destroy_objects(&unneeded.unwrap_or_default());
+        self.destroy_shader_objects(&unneeded.unwrap_or_default());
         given
     }
 
     /// With the call by which objects were made, but for their code.
     pub(super) fn with_infos<T>(
         &self,
-        group: &Group,
+        group: &LinkedShaders,
         work: impl FnOnce(&mut [ShaderCreateInfoEXT]) -> Option<T>,
     ) -> Option<T> {
-        if group.sets.iter().any(|it| it.is_gone.load(Ordering::Relaxed)) {
+        if group.sets.iter().any(|it| it.is_destroyed.load(Ordering::Relaxed)) {
             return None;
         }
         let mut arena = lavascope_marshal::Arena::default();
@@ -562,7 +562,7 @@ impl Gpu {
     }
 
     /// All, or none.
-    pub(super) fn create_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Option<Vec<ShaderEXT>> {
+    pub(super) fn create_shader_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Option<Vec<ShaderEXT>> {
         let create = self.next.create_shaders_ext?;
         let mut made = vec![ShaderEXT::default(); infos.len()];
         let p_made = Ptr::new(made.as_mut_ptr().expose_provenance() as u64);
@@ -570,69 +570,69 @@ impl Gpu {
         // returns. The infos are those of `with_infos`, which gives them where their set layouts are there, with code that
         // the caller keeps; the places are ours, and as many.
         let result = unsafe { create(self.device, infos.len() as u32, Ptr::to_slice(infos), Ptr::NULL, p_made) };
-        if is_fine(result).is_none() {
-            self.destroy_objects(&made);
+        if check_success(result).is_none() {
+            self.destroy_shader_objects(&made);
             return None;
         }
         Some(made)
     }
 
-    pub(super) fn destroy_objects(&self, objects: &[ShaderEXT]) {
+    pub(super) fn destroy_shader_objects(&self, objects: &[ShaderEXT]) {
         if let Some(destroy) = self.next.destroy_shader_ext {
-            // SAFETY: objects that `create_objects` made. Whoever calls this took them out of where they are found, and the
+            // SAFETY: objects that `create_shader_objects` made. Whoever calls this took them out of where they are found, and the
             // application has destroyed what they stand for, so that no command buffer may use them.
             objects.iter().filter(|it| it.0 != 0).for_each(|it| unsafe { destroy(self.device, *it, Ptr::NULL) });
         }
     }
 
     /// The application destroys an object.
-    fn object_ends(&self, it: ShaderEXT) {
+    fn retire_shader_object(&self, it: ShaderEXT) {
         let mut state = self.state();
         // Others may have been bound beside it, whether it is ours or not.
-        state.objects.together.retain(|key, it_is| match it_is {
-            Together::Plain(_) => !key.iter().any(|other| other.1 == it.0),
-            Together::Checked(_) => true,
+        state.shader_objects.shader_sets.retain(|key, it_is| match it_is {
+            ShaderSet::Uninstrumented(_) => !key.iter().any(|other| other.1 == it.0),
+            ShaderSet::Instrumented(_) => true,
         });
-        let removed = state.objects.remove(it.0);
-        state.names.end(ObjectType::SHADER_EXT, it.0);
+        let removed = state.shader_objects.remove(it.0);
+        state.names.remove(ObjectType::SHADER_EXT, it.0);
         drop(state);
-        self.sets_changed();
+        self.invalidate_choices();
         let Some((object, checked)) = removed else { return };
-        self.objects_end();
-        checked.iter().for_each(|it| self.destroy_forms(it));
+        self.retire_shader_object_variants();
+        checked.iter().for_each(|it| self.destroy_variants(it));
         if object.group.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let originals = lock(&object.group.originals).take();
-            self.destroy_objects(&originals.unwrap_or_default());
+            self.destroy_shader_objects(&originals.unwrap_or_default());
         }
         drop((object, checked));
-        let unneeded = self.state().objects.take_unneeded();
+        let unneeded = self.state().shader_objects.take_unneeded();
         self.destroy_set_layouts(&unneeded);
     }
 
     /// They were made, and are not given to the application.
     fn forget_objects(&self, made: &[ShaderEXT]) {
         let mut state = self.state();
-        made.iter().for_each(|it| drop(state.objects.live.remove(&it.0)));
+        made.iter().for_each(|it| drop(state.shader_objects.live.remove(&it.0)));
     }
 
-    fn destroy_set_layouts(&self, held: &[Arc<Held>]) {
+    fn destroy_set_layouts(&self, held: &[Arc<HeldSetLayout>]) {
         if let Some(destroy) = self.next.destroy_descriptor_set_layout {
             // SAFETY: `take_unneeded` gives those that the application destroyed, and that no object is made with any more;
-            // `keeps_set_layout` has kept their destruction from the driver.
+            // `retain_set_layout` has kept their destruction from the driver.
             held.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
         }
     }
 
     /// The device ends.
-    pub(super) fn end_objects(&self, all: &mut Objects) {
-        for it in all.together.values() {
-            if let Together::Checked(it) = it {
-                self.destroy_forms(it);
+    pub(super) fn destroy_all_shader_objects(&self, all: &mut ShaderObjects) {
+        for it in all.shader_sets.values() {
+            if let ShaderSet::Instrumented(it) = it {
+                self.destroy_variants(it);
             }
         }
         for object in all.live.values() {
             let originals = lock(&object.group.originals).take();
-            self.destroy_objects(&originals.unwrap_or_default());
+            self.destroy_shader_objects(&originals.unwrap_or_default());
         }
         self.destroy_set_layouts(&std::mem::take(&mut all.kept));
     }
@@ -644,8 +644,8 @@ mod tests {
 
     #[test]
     fn a_shader_is_bound_until_another_one_is() {
-        let mut bound = Bound::default();
-        assert!(!bound.is_new());
+        let mut bound = BoundShaders::default();
+        assert!(!bound.is_changed());
         bound.bind(ShaderStageFlags::FRAGMENT, ShaderEXT(7));
         bound.bind(ShaderStageFlags::VERTEX, ShaderEXT(5));
         assert_eq!(bound.application, [(1, 5), (16, 7)], "by stage");
@@ -653,22 +653,22 @@ mod tests {
         assert_eq!(bound.driver, [(1, 5), (16, 9)]);
         bound.bind(ShaderStageFlags::VERTEX, ShaderEXT(0));
         assert_eq!(bound.application, [(16, 9)]);
-        assert!(bound.is_new());
+        assert!(bound.is_changed());
     }
 
     #[test]
     fn layouts_of_sets_stay_as_long_as_objects_may_be_made_again() {
-        let mut objects = Objects::default();
-        let (needed, unneeded, foreign) = (objects.hold(DescriptorSetLayout(1)), DescriptorSetLayout(2), Ptr::new(64));
-        drop(objects.hold(unneeded));
-        assert!(!objects.keeps_set_layout(unneeded, Ptr::NULL));
-        assert!(!objects.keeps_set_layout(DescriptorSetLayout(3), Ptr::NULL), "no object has it");
-        assert!(objects.keeps_set_layout(needed.handle, Ptr::NULL));
+        let mut objects = ShaderObjects::default();
+        let (needed, unneeded, foreign) = (objects.hold_set_layout(DescriptorSetLayout(1)), DescriptorSetLayout(2), Ptr::new(64));
+        drop(objects.hold_set_layout(unneeded));
+        assert!(!objects.retain_set_layout(unneeded, Ptr::NULL));
+        assert!(!objects.retain_set_layout(DescriptorSetLayout(3), Ptr::NULL), "no object has it");
+        assert!(objects.retain_set_layout(needed.handle, Ptr::NULL));
         assert!(objects.take_unneeded().is_empty());
         drop(needed);
         assert_eq!(objects.take_unneeded().len(), 1);
-        let needed = objects.hold(DescriptorSetLayout(4));
-        assert!(!objects.keeps_set_layout(needed.handle, foreign), "with callbacks of the application");
-        assert!(needed.is_gone.load(Ordering::Relaxed));
+        let needed = objects.hold_set_layout(DescriptorSetLayout(4));
+        assert!(!objects.retain_set_layout(needed.handle, foreign), "with callbacks of the application");
+        assert!(needed.is_destroyed.load(Ordering::Relaxed));
     }
 }

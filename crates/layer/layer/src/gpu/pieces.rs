@@ -9,38 +9,38 @@ use std::sync::{Arc, Mutex};
 use lavascope_abi::*;
 use rustc_hash::FxHashMap;
 
-use super::arena::{POOL_SETS, Region, room_words};
+use super::arena::{POOL_SETS, ArenaRegion, padded_words};
 use super::variants::lock;
-use super::{Gpu, PART_WORDS, TABLES};
+use super::{DeviceChecks, SHARED_CELL_WORDS, TABLE_COUNT};
 
 /// The pieces of a device that nobody has.
 #[derive(Default)]
-pub(super) struct Pieces {
-    free: Mutex<Free>,
+pub(super) struct ResourcePool {
+    free: Mutex<FreeResources>,
 }
 
 #[derive(Default)]
-struct Free {
+struct FreeResources {
     /// By the words that they have room for.
-    regions: FxHashMap<u32, Vec<Region>>,
+    regions: FxHashMap<u32, Vec<ArenaRegion>>,
     sets: Vec<DescriptorSet>,
-    parts: Ranges,
+    shared_cells: FreeRanges,
     /// Layouts that somebody has, and those that are to be destroyed.
     layouts: HashSet<u64>,
-    ended_layouts: Vec<PipelineLayout>,
+    unused_layouts: Vec<PipelineLayout>,
 }
 
 /// A piece that somebody has.
 pub(super) struct Lease {
-    pieces: Arc<Pieces>,
-    piece: Piece,
+    pieces: Arc<ResourcePool>,
+    piece: LeasedResource,
 }
 
-enum Piece {
-    Region(Region),
+enum LeasedResource {
+    Region(ArenaRegion),
     Set(DescriptorSet),
     /// Words among the cells of parts.
-    Part(u32, u32),
+    SharedCells(u32, u32),
     Layout(PipelineLayout),
 }
 
@@ -48,28 +48,28 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut free = lock(&self.pieces.free);
         match self.piece {
-            Piece::Region(it) => free.regions.entry(it.words).or_default().push(it),
-            Piece::Set(it) => free.sets.push(it),
-            Piece::Part(at, words) => free.parts.add(at, words),
-            Piece::Layout(it) => {
+            LeasedResource::Region(it) => free.regions.entry(it.words).or_default().push(it),
+            LeasedResource::Set(it) => free.sets.push(it),
+            LeasedResource::SharedCells(at, words) => free.shared_cells.add(at, words),
+            LeasedResource::Layout(it) => {
                 free.layouts.remove(&it.0);
-                free.ended_layouts.push(it);
+                free.unused_layouts.push(it);
             }
         }
     }
 }
 
-impl Pieces {
-    fn lease(self: &Arc<Pieces>, piece: Piece) -> Lease {
+impl ResourcePool {
+    fn lease(self: &Arc<ResourcePool>, piece: LeasedResource) -> Lease {
         Lease { pieces: Arc::clone(self), piece }
     }
 }
 
 /// Ranges of numbers that are free: where they begin, and how many they have. No two of them touch.
 #[derive(Default)]
-struct Ranges(BTreeMap<u32, u32>);
+struct FreeRanges(BTreeMap<u32, u32>);
 
-impl Ranges {
+impl FreeRanges {
     fn add(&mut self, mut at: u32, mut count: u32) {
         if let Some(after) = self.0.remove(&(at + count)) {
             count += after;
@@ -92,11 +92,11 @@ impl Ranges {
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Memory that both sides see, of zeros.
-    pub(super) fn lease_memory(&self, words: u32) -> Option<(Region, Lease)> {
-        let room = room_words(words);
-        let known = lock(&self.pieces.free).regions.get_mut(&room).and_then(Vec::pop);
+    pub(super) fn lease_memory(&self, words: u32) -> Option<(ArenaRegion, Lease)> {
+        let room = padded_words(words);
+        let known = lock(&self.resource_pool.free).regions.get_mut(&room).and_then(Vec::pop);
         let all = match known {
             Some(it) => {
                 it.write(&vec![0; room as usize]);
@@ -104,30 +104,30 @@ impl Gpu {
             }
             None => self.with_arena(|arena| arena.allocate(self, room))?,
         };
-        Some((all.first(words.max(1)), self.pieces.lease(Piece::Region(all))))
+        Some((all.first_words(words.max(1)), self.resource_pool.lease(LeasedResource::Region(all))))
     }
 
     /// A descriptor set of ours with tables in it.
-    pub(super) fn lease_set(&self, regions: [Region; TABLES]) -> Option<(DescriptorSet, Lease)> {
-        let known = lock(&self.pieces.free).sets.pop();
+    pub(super) fn lease_set(&self, regions: [ArenaRegion; TABLE_COUNT]) -> Option<(DescriptorSet, Lease)> {
+        let known = lock(&self.resource_pool.free).sets.pop();
         let set = match known {
             Some(it) => {
-                self.rewrite_set(it, regions)?;
+                self.write_reserved_set(it, regions)?;
                 it
             }
             None => self.lasting_set(regions)?,
         };
-        Some((set, self.pieces.lease(Piece::Set(set))))
+        Some((set, self.resource_pool.lease(LeasedResource::Set(set))))
     }
 
     /// A set that is there until the device ends.
-    fn lasting_set(&self, regions: [Region; TABLES]) -> Option<DescriptorSet> {
+    fn lasting_set(&self, regions: [ArenaRegion; TABLE_COUNT]) -> Option<DescriptorSet> {
         let taken = self.state().set_pools.pop();
         let (pool, left) = match taken {
             Some(it) => it,
-            None => (self.take_pool()?, POOL_SETS),
+            None => (self.take_descriptor_pool()?, POOL_SETS),
         };
-        let set = self.write_set(pool, regions);
+        let set = self.allocate_reserved_set(pool, regions);
         let mut state = self.state();
         match left {
             1 => state.full_pools.push(pool),
@@ -137,41 +137,41 @@ impl Gpu {
     }
 
     /// Where the cells of parts of pipelines are.
-    pub(super) fn part_cells(&self) -> Region {
-        self.part_cells.get().copied().unwrap_or_default()
+    pub(super) fn shared_cells(&self) -> ArenaRegion {
+        self.shared_cells.get().copied().unwrap_or_default()
     }
 
     /// Cells for a part of pipelines. Gives where they begin among those of all parts.
-    pub(super) fn lease_part(&self, words: &[u32]) -> Option<(u32, Arc<Lease>)> {
-        if self.part_cells.get().is_none() {
-            let made = self.with_arena(|arena| arena.allocate(self, PART_WORDS))?;
+    pub(super) fn lease_shared_cells(&self, words: &[u32]) -> Option<(u32, Arc<Lease>)> {
+        if self.shared_cells.get().is_none() {
+            let made = self.with_arena(|arena| arena.allocate(self, SHARED_CELL_WORDS))?;
             // Another thread may have been faster; its region counts.
-            if self.part_cells.set(made).is_ok() {
-                lock(&self.pieces.free).parts.add(0, PART_WORDS);
+            if self.shared_cells.set(made).is_ok() {
+                lock(&self.resource_pool.free).shared_cells.add(0, SHARED_CELL_WORDS);
             }
         }
         let count = words.len() as u32;
-        let at = lock(&self.pieces.free).parts.take(count)?;
-        self.part_cells().from(at).write(words);
-        Some((at, Arc::new(self.pieces.lease(Piece::Part(at, count)))))
+        let at = lock(&self.resource_pool.free).shared_cells.take(count)?;
+        self.shared_cells().skip_words(at).write(words);
+        Some((at, Arc::new(self.resource_pool.lease(LeasedResource::SharedCells(at, count)))))
     }
 
     /// A pipeline layout of ours that was just made.
     pub(super) fn lease_layout(&self, made: PipelineLayout) -> Lease {
-        lock(&self.pieces.free).layouts.insert(made.0);
-        self.pieces.lease(Piece::Layout(made))
+        lock(&self.resource_pool.free).layouts.insert(made.0);
+        self.resource_pool.lease(LeasedResource::Layout(made))
     }
 
     /// Destroys layouts that nobody has any more.
-    pub(super) fn sweep_layouts(&self) {
-        let ended = std::mem::take(&mut lock(&self.pieces.free).ended_layouts);
+    pub(super) fn destroy_unused_layouts(&self) {
+        let ended = std::mem::take(&mut lock(&self.resource_pool.free).unused_layouts);
         self.destroy_layouts(ended);
     }
 
     /// The device ends: all layouts go.
     pub(super) fn end_layouts(&self) {
-        self.sweep_layouts();
-        let all = std::mem::take(&mut lock(&self.pieces.free).layouts);
+        self.destroy_unused_layouts();
+        let all = std::mem::take(&mut lock(&self.resource_pool.free).layouts);
         self.destroy_layouts(all.into_iter().map(PipelineLayout).collect());
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn ranges_are_found_again_and_grow_together() {
-        let mut all = Ranges::default();
+        let mut all = FreeRanges::default();
         all.add(0, 100);
         assert_eq!([all.take(10), all.take(20), all.take(30)], [Some(0), Some(10), Some(30)]);
         assert_eq!(all.take(41), None, "40 are left");
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn what_nobody_has_is_free() {
-        let pieces = Arc::new(Pieces::default());
-        let set = pieces.lease(Piece::Set(DescriptorSet(7)));
-        let part = Arc::new(pieces.lease(Piece::Part(8, 16)));
+        let pieces = Arc::new(ResourcePool::default());
+        let set = pieces.lease(LeasedResource::Set(DescriptorSet(7)));
+        let part = Arc::new(pieces.lease(LeasedResource::SharedCells(8, 16)));
         let again = Arc::clone(&part);
         drop((set, part));
-        let counts = |it: &Free| (it.sets.len(), it.parts.0.len());
+        let counts = |it: &FreeResources| (it.sets.len(), it.shared_cells.0.len());
         assert_eq!(counts(&lock(&pieces.free)), (1, 0), "one has it still");
         drop(again);
-        assert_eq!(lock(&pieces.free).parts.take(16), Some(8));
+        assert_eq!(lock(&pieces.free).shared_cells.take(16), Some(8));
     }
 }

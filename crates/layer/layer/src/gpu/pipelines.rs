@@ -11,13 +11,13 @@ use lavascope_instrument::{Guard, InstrumentedModule, InstrumentOptions, Binding
 use lavascope_spirv::Module;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::arena::{Region, is_fine};
-use super::features::Copies;
-use super::layouts::{Layout, Way};
+use super::arena::{ArenaRegion, check_success};
+use super::features::ChainCopy;
+use super::layouts::{PipelineLayoutState, RootBinding};
 use super::pieces::Lease;
-use super::recipe::{Recipe, Source};
-use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
-use super::{Gpu, State, descriptors, feedback, place, slice};
+use super::recipe::{PipelineRecipe, ShaderSource};
+use super::variants::{InstrumentedPipeline, InstrumentedStage, FixedTables, RebuildOrigin, PermissiveTables, PipelineVariant};
+use super::{DeviceChecks, ChecksState, descriptors, feedback, out_ptr, slice};
 use crate::application::find_in_chain;
 
 /// Shaders with so few sites record faults where they happen; the others remember the first, and are made again for
@@ -29,33 +29,33 @@ const KNOWN_MAX: usize = 4096;
 pub(super) const SCRATCH_BYTES: u64 = 64 << 10;
 
 /// A pipeline that is about to be made.
-pub(super) struct Plan {
-    layout: Arc<Layout>,
+pub(super) struct PipelinePlan {
+    layout: Arc<PipelineLayoutState>,
     guard: Guard,
     /// As the driver gets them.
     pub(super) infos: Vec<PipelineShaderStageCreateInfo>,
-    stages: Vec<CheckedStage>,
+    stages: Vec<InstrumentedStage>,
     modules: Vec<ShaderModule>,
-    specializations: Vec<Special>,
+    specializations: Vec<SpecializationData>,
     /// Copies of what is in the chains of stages before the words of a module.
-    chains: Vec<Copies>,
-    cells: Region,
-    quiet: Option<Quiet>,
-    fixed: Option<Fixed>,
+    chains: Vec<ChainCopy>,
+    cells: ArenaRegion,
+    permissive_tables: Option<PermissiveTables>,
+    fixed: Option<FixedTables>,
     /// Of cells and tables.
     leases: Vec<Lease>,
     /// What shaders expect to be bound, those without code of ours too.
     requirements: Vec<BindingRequirement>,
-    pub(super) sources: Vec<Source>,
-    pub(super) recipe: Option<Recipe>,
-    part: Part,
+    pub(super) sources: Vec<ShaderSource>,
+    pub(super) recipe: Option<PipelineRecipe>,
+    linkage: PipelineLinkage,
     /// Whether there is no shader without code of ours that touches anything.
-    keeps_all: bool,
+    records_all_touches: bool,
 }
 
 /// Whether a pipeline is whole, or a part of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum PipelineLinkage {
     Whole,
     /// Made of parts.
     Linked,
@@ -64,23 +64,23 @@ enum Part {
 }
 
 /// A part of pipelines whose shaders check themselves.
-pub(super) struct Library {
-    layout: Arc<Layout>,
-    stages: Vec<CheckedStage>,
-    keeps_all: bool,
+pub(super) struct InstrumentedLibrary {
+    layout: Arc<PipelineLayoutState>,
+    stages: Vec<InstrumentedStage>,
+    records_all_touches: bool,
 }
 
 /// How shaders are to be checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Style {
+pub(super) struct CheckStyle {
     pub(super) branches: bool,
     /// Sites that are recorded where they happen, by the number of the stage; none: all of shaders that have few.
     pub(super) immediate: Option<Vec<BTreeSet<u32>>>,
 }
 
-impl Style {
-    pub(super) const FIRST: Style = Style { branches: false, immediate: None };
-    const PART: Style = Style { branches: true, immediate: None };
+impl CheckStyle {
+    pub(super) const FIRST: CheckStyle = CheckStyle { branches: false, immediate: None };
+    const BRANCHING: CheckStyle = CheckStyle { branches: true, immediate: None };
 
     pub(super) fn guard(&self) -> Guard {
         if self.branches { Guard::Branch } else { Guard::Select }
@@ -89,7 +89,7 @@ impl Style {
 
 /// Which words with checks are wanted: a shader, where it finds its tables, and how it is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct InstrumentedShaderKey {
     words: u128,
     root: (u32, u32),
     branches: bool,
@@ -98,7 +98,7 @@ pub(super) struct Key {
 }
 
 /// The application's specialization constants, and ours.
-pub(super) struct Special {
+pub(super) struct SpecializationData {
     /// One alone. Its address stays when this moves, which of a box nobody may rely on.
     info: Vec<SpecializationInfo>,
     /// What the info leads to.
@@ -106,11 +106,11 @@ pub(super) struct Special {
 }
 
 /// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
-const LEFT: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
+const SKIPPED_FLAGS: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
 
-impl Gpu {
+impl DeviceChecks {
     /// What becomes of a pipeline; none where it is left as it is.
     ///
     /// # Safety
@@ -122,76 +122,76 @@ impl Gpu {
         layout: PipelineLayout,
         of: (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
-    ) -> Option<Plan> {
-        // SAFETY: the contract of this function, which is that of `plan_in`.
-        unsafe { self.plan_in(layout, of, (stages, &[]), &Style::FIRST) }
+    ) -> Option<PipelinePlan> {
+        // SAFETY: the contract of this function, which is that of `plan_with_style`.
+        unsafe { self.plan_with_style(layout, of, (stages, &[]), &CheckStyle::FIRST) }
     }
 
-    /// As [`Gpu::plan`], for a pipeline that has no other form: the handles of its shaders are in tables of the
+    /// As [`DeviceChecks::plan`], for a pipeline that has no other form: the handles of its shaders are in tables of the
     /// application.
     ///
     /// # Safety
     ///
-    /// As for [`Gpu::plan`].
-    pub(super) unsafe fn plan_rays(
+    /// As for [`DeviceChecks::plan`].
+    pub(super) unsafe fn plan_ray_tracing(
         &self,
         layout: PipelineLayout,
         of: (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
         libraries: &[Pipeline],
-    ) -> Option<Plan> {
-        // SAFETY: the contract of this function, which is that of `plan_in`.
-        unsafe { self.plan_in(layout, of, (stages, libraries), &Style::PART) }
+    ) -> Option<PipelinePlan> {
+        // SAFETY: the contract of this function, which is that of `plan_with_style`.
+        unsafe { self.plan_with_style(layout, of, (stages, libraries), &CheckStyle::BRANCHING) }
     }
 
     /// # Safety
     ///
-    /// As for [`Gpu::plan`].
-    unsafe fn plan_in(
+    /// As for [`DeviceChecks::plan`].
+    unsafe fn plan_with_style(
         &self,
         layout: PipelineLayout,
         (flags, chain): (PipelineCreateFlags, Ptr<Opaque>),
         (stages, more): (&[PipelineShaderStageCreateInfo], &[Pipeline]),
-        style: &Style,
-    ) -> Option<Plan> {
+        style: &CheckStyle,
+    ) -> Option<PipelinePlan> {
         // SAFETY: the contract of this function: the chain of an info of a valid call.
-        if let Some(why) = unsafe { left_alone(flags, chain) } {
-            self.say(why);
+        if let Some(why) = unsafe { skip_reason(flags, chain) } {
+            self.warn_unchecked(why);
             return None;
         }
         // SAFETY: the contract of this function: the chain of an info of a valid call, which stays as `more` does.
-        let (part, libraries) = unsafe { part_of(flags, chain, more) };
+        let (part, libraries) = unsafe { linkage_of(flags, chain, more) };
         if self.has_failed() {
-            return self.plan_bare_part(part, layout, stages, libraries);
+            return self.plan_uninstrumented_part(part, layout, stages, libraries);
         }
-        if part == Part::Whole && !self.config.scope.takes_next() {
+        if part == PipelineLinkage::Whole && !self.config.selection.take_next_sample() {
             return None;
         }
         let state = self.state();
         let given = libraries.len();
-        let libraries: Vec<Arc<Library>> =
+        let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
-        let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
+        let layout = state.pipeline_layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
         // SAFETY: the contract of this function: a stage of a valid call, with its chain.
-        let source = |it| unsafe { self.config.scope.mark(&state, it, source_of(&state, it)?) };
-        let sources: Option<Vec<Source>> = stages.iter().map(source).collect();
+        let source = |it| unsafe { self.config.selection.select_stage(&state, it, source_of(&state, it)?) };
+        let sources: Option<Vec<ShaderSource>> = stages.iter().map(source).collect();
         drop(state);
-        if let Some(why) = layout.obstacle() {
-            self.say(why);
+        if let Some(why) = layout.unsupported_reason() {
+            self.warn_unchecked(why);
             return None;
         }
         let Some(sources) = sources else {
-            self.say("the words of a shader are not known: its pipeline is not checked");
+            self.warn_unchecked("the words of a shader are not known: its pipeline is not checked");
             return None;
         };
-        if part != Part::Whole {
+        if part != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
-            return unsafe { self.plan_part((part, given), &layout, sources, stages, &libraries) };
+            return unsafe { self.plan_linked((part, given), &layout, sources, stages, &libraries) };
         }
         // What is in buffers is known when work is submitted, so that nothing can be expected.
-        let style = if layout.is_in_buffers() { &Style::PART } else { style };
+        let style = if layout.uses_descriptor_buffers() { &CheckStyle::BRANCHING } else { style };
         // SAFETY: the contract of this function: the stages of a valid call.
-        unsafe { self.plan_with(&layout, sources, stages, style) }
+        unsafe { self.plan_whole(&layout, sources, stages, style) }
     }
 
     /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known
@@ -201,59 +201,59 @@ impl Gpu {
     ///
     /// The stages must be those of a valid call that makes pipelines, and stay, with their chains, for as long as the
     /// plan.
-    unsafe fn plan_part(
+    unsafe fn plan_linked(
         &self,
-        (part, given): (Part, usize),
-        layout: &Arc<Layout>,
-        sources: Vec<Source>,
+        (part, given): (PipelineLinkage, usize),
+        layout: &Arc<PipelineLayoutState>,
+        sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
-        libraries: &[Arc<Library>],
-    ) -> Option<Plan> {
-        if layout.way != Some(Way::Push) {
-            self.say("parts of pipelines are checked by push constants alone; some leave no room for ours");
+        libraries: &[Arc<InstrumentedLibrary>],
+    ) -> Option<PipelinePlan> {
+        if layout.root_binding != Some(RootBinding::PushConstant) {
+            self.warn_unchecked("parts of pipelines are checked by push constants alone; some leave no room for ours");
             return None;
         }
-        let mut plan = Plan::new(layout, sources, stages, &Style::PART);
-        plan.part = part;
+        let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);
+        plan.linkage = part;
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
-            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &Style::PART) } {
-                plan.keeps_all = false;
-                self.say(&why);
+            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) } {
+                plan.records_all_touches = false;
+                self.warn_unchecked(&why);
             }
         }
         plan.add_libraries(libraries);
-        plan.keeps_all &= libraries.len() == given;
-        self.give_part_tables(plan)
+        plan.records_all_touches &= libraries.len() == given;
+        self.finish_part_plan(plan)
     }
 
     /// No more code of ours is added. But what is out of parts that have some needs tables, by which all is right.
-    fn plan_bare_part(
+    fn plan_uninstrumented_part(
         &self,
-        part: Part,
+        part: PipelineLinkage,
         layout: PipelineLayout,
         stages: &[PipelineShaderStageCreateInfo],
         libraries: &[Pipeline],
-    ) -> Option<Plan> {
+    ) -> Option<PipelinePlan> {
         let state = self.state();
-        let libraries: Vec<Arc<Library>> =
+        let libraries: Vec<Arc<InstrumentedLibrary>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let own = libraries.first().map(|it| &it.layout)?;
-        let layout = Arc::clone(state.layouts.get(&layout.0).unwrap_or(own));
+        let layout = Arc::clone(state.pipeline_layouts.get(&layout.0).unwrap_or(own));
         drop(state);
-        let mut plan = Plan::new(&layout, Vec::new(), stages, &Style::PART);
-        (plan.part, plan.keeps_all) = (part, false);
+        let mut plan = PipelinePlan::new(&layout, Vec::new(), stages, &CheckStyle::BRANCHING);
+        (plan.linkage, plan.records_all_touches) = (part, false);
         plan.add_libraries(&libraries);
-        self.give_part_tables(plan)
+        self.finish_part_plan(plan)
     }
 
     /// None where nothing of it has code of ours.
-    fn give_part_tables(&self, mut plan: Plan) -> Option<Plan> {
+    fn finish_part_plan(&self, mut plan: PipelinePlan) -> Option<PipelinePlan> {
         if plan.stages.is_empty() {
             return None;
         }
-        plan.cells = self.part_cells();
-        if plan.part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
+        plan.cells = self.shared_cells();
+        if plan.linkage == PipelineLinkage::Linked && self.or_stop_checking(self.allocate_permissive_tables(&mut plan)).is_none() {
             self.destroy_modules(&plan);
             return None;
         }
@@ -266,26 +266,26 @@ impl Gpu {
     ///
     /// The stages must be those of a valid call that makes pipelines, and stay, with their chains, for as long as the
     /// plan; their modules need not be there any more.
-    pub(super) unsafe fn plan_with(
+    pub(super) unsafe fn plan_whole(
         &self,
-        layout: &Arc<Layout>,
-        sources: Vec<Source>,
+        layout: &Arc<PipelineLayoutState>,
+        sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
-        style: &Style,
-    ) -> Option<Plan> {
-        let mut plan = Plan::new(layout, sources, stages, style);
-        if layout.way == Some(Way::Constant) {
-            plan.fixed = Some(self.or_fail(Fixed::new(self))?);
+        style: &CheckStyle,
+    ) -> Option<PipelinePlan> {
+        let mut plan = PipelinePlan::new(layout, sources, stages, style);
+        if layout.root_binding == Some(RootBinding::Specialization) {
+            plan.fixed = Some(self.or_stop_checking(FixedTables::new(self))?);
         }
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
-                plan.keeps_all = false;
-                self.say(&why);
+                plan.records_all_touches = false;
+                self.warn_unchecked(&why);
             }
         }
         let is_bare = plan.stages.is_empty();
-        if is_bare && plan.requirements.is_empty() || !is_bare && self.or_fail(self.give_tables(&mut plan)).is_none() {
+        if is_bare && plan.requirements.is_empty() || !is_bare && self.or_stop_checking(self.allocate_tables(&mut plan)).is_none() {
             self.destroy_modules(&plan);
             return None;
         }
@@ -293,28 +293,28 @@ impl Gpu {
     }
 
     /// Memory that belongs to the pipeline: its cells, and tables for draws that have none of their own.
-    fn give_tables(&self, plan: &mut Plan) -> Option<()> {
-        let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.made.cells()).collect();
+    fn allocate_tables(&self, plan: &mut PipelinePlan) -> Option<()> {
+        let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.instrumented.cells()).collect();
         let (cells, lease) = self.lease_memory(words.len() as u32)?;
         cells.write(&words);
         plan.cells = cells;
         plan.leases.push(lease);
-        self.give_quiet(plan)
+        self.allocate_permissive_tables(plan)
     }
 
-    fn give_quiet(&self, plan: &mut Plan) -> Option<()> {
-        let table = descriptors::table(&plan.layout, &Default::default(), |_| None);
-        plan.quiet = Some(self.quiet(plan.layout.way?, plan.cells, &table, &mut plan.leases)?);
+    fn allocate_permissive_tables(&self, plan: &mut PipelinePlan) -> Option<()> {
+        let table = descriptors::descriptor_table(&plan.layout, &Default::default(), |_| None);
+        plan.permissive_tables = Some(self.create_permissive_tables(plan.layout.root_binding?, plan.cells, &table, &mut plan.leases)?);
         if let Some(fixed) = &plan.fixed {
-            fixed.begin(self, plan.cells, &table)?;
+            fixed.init_table(self, plan.cells, &table)?;
         }
         Some(())
     }
 
-    fn destroy_modules(&self, plan: &Plan) {
+    fn destroy_modules(&self, plan: &PipelinePlan) {
         if let Some(destroy) = self.next.destroy_shader_module {
             // SAFETY: modules that `create_module` made for this plan alone, on a device that is alive by the contract
-            // of `Gpu::begin`. A plan is dropped or finished once, after its pipelines were made, which do not need
+            // of `DeviceChecks::init_table`. A plan is dropped or finished once, after its pipelines were made, which do not need
             // them.
             plan.modules.iter().for_each(|it| unsafe { destroy(self.device, *it, Ptr::NULL) });
         }
@@ -326,28 +326,28 @@ impl Gpu {
     /// module need not be there any more.
     unsafe fn plan_stage(
         &self,
-        plan: &mut Plan,
+        plan: &mut PipelinePlan,
         at: usize,
         info: &PipelineShaderStageCreateInfo,
-        style: &Style,
+        style: &CheckStyle,
     ) -> std::result::Result<(), String> {
         let source = plan.sources[at].clone();
-        let found = match source.is_taken {
-            true => self.check_stage(plan, at, info, style).map(Some),
+        let found = match source.is_selected {
+            true => self.instrument_stage(plan, at, info, style).map(Some),
             false => Ok(None),
         };
         if let Ok(Some(made)) = &found {
             plan.requirements.extend(&made.requirements);
         }
-        plan.keeps_all &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == ModuleTouches::default());
+        plan.records_all_touches &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == ModuleTouches::default());
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the contract of this function: a stage with a valid chain.
-        let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
+        let (p_next, chain) = unsafe { chain_without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
         let made = match found {
             Ok(Some(made)) => made,
             Ok(None) | Err(_) => {
                 // The application's module may be gone by now.
-                if plan.part == Part::Whole && style != &Style::FIRST && info.module.0 != 0 {
+                if plan.linkage == PipelineLinkage::Whole && style != &CheckStyle::FIRST && info.module.0 != 0 {
                     let module = self.create_module(&source.words).ok_or("the driver does not take a shader again")?;
                     plan.infos[at].module = module;
                     plan.modules.push(module);
@@ -355,17 +355,17 @@ impl Gpu {
                 return found.map(|_| ());
             }
         };
-        let (cell_base, part) = self.cells_of_stage(plan, &made).ok_or("there is no room for parts of pipelines")?;
+        let (cell_base, part) = self.allocate_stage_cells(plan, &made).ok_or("there is no room for parts of pipelines")?;
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter, by the contract of this function:
         // null or one that is valid.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
         let (shader, touch_base) = (self.next_shader(), feedback::touch_base(&plan.stages));
         let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
-        let touch_slot = if plan.part == Part::Whole { None } else { Gpu::touch_slot(info.stage) };
+        let touch_slot = if plan.linkage == PipelineLinkage::Whole { None } else { DeviceChecks::touch_slot(info.stage) };
         constants.extend(feedback::touch_constant(&made, touch_slot, touch_base));
         // SAFETY: the specialization of a stage of a valid call, by the same VUID.
-        let special = unsafe { Special::new(own, &constants) };
+        let special = unsafe { SpecializationData::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
             module: driver_module,
             p_next,
@@ -375,65 +375,65 @@ impl Gpu {
         plan.modules.push(driver_module);
         plan.specializations.push(special);
         plan.chains.push(chain);
-        let Source { words: original, module, name, .. } = source;
-        plan.stages.push(CheckedStage {
+        let ShaderSource { words: original, module, name, .. } = source;
+        plan.stages.push(InstrumentedStage {
             shader,
             kind: info.stage,
             index: at,
             module,
             name,
             object: None,
-            made,
+            instrumented: made,
             original,
             cell_base,
             touch_base,
             touch_slot,
-            _part: part,
+            _cells_lease: part,
         });
         Ok(())
     }
 
     /// Where the cells of a stage begin; among those of all parts, for as long as the lease is there.
-    fn cells_of_stage(&self, plan: &Plan, made: &InstrumentedModule) -> Option<(u32, Option<Arc<Lease>>)> {
-        match plan.part {
-            Part::Whole => Some((plan.cell_words(), None)),
-            Part::Linked | Part::Library => {
-                let (at, lease) = self.or_fail(self.lease_part(&made.cells()))?;
+    fn allocate_stage_cells(&self, plan: &PipelinePlan, made: &InstrumentedModule) -> Option<(u32, Option<Arc<Lease>>)> {
+        match plan.linkage {
+            PipelineLinkage::Whole => Some((plan.cell_words(), None)),
+            PipelineLinkage::Linked | PipelineLinkage::Library => {
+                let (at, lease) = self.or_stop_checking(self.lease_shared_cells(&made.cells()))?;
                 Some((at, Some(lease)))
             }
         }
     }
 
     /// The stage with checks, which may be none.
-    fn check_stage(
+    fn instrument_stage(
         &self,
-        plan: &Plan,
+        plan: &PipelinePlan,
         at: usize,
         info: &PipelineShaderStageCreateInfo,
-        style: &Style,
+        style: &CheckStyle,
     ) -> std::result::Result<Arc<InstrumentedModule>, String> {
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let touches = self.keeps_touches(info.stage);
-        self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
+        let touches = self.records_touches(info.stage);
+        self.instrument_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
     }
 
     /// As above, of any shader: whether it branches, and whether it keeps what it touches.
-    pub(super) fn check_words(
+    pub(super) fn instrument_words(
         &self,
-        layout: &Layout,
+        layout: &PipelineLayoutState,
         stage: ShaderStageFlags,
         words: &[u32],
         (how, immediate): ((bool, bool), Option<BTreeSet<u32>>),
     ) -> std::result::Result<Arc<InstrumentedModule>, String> {
-        if stage.0 & self.stages == 0 {
+        if stage.0 & self.storing_stages == 0 {
             return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
         }
-        let root = match layout.way {
-            Some(Way::Push) => RootLocation::PushConstant { offset: self.tail.unwrap_or(0) },
-            Some(Way::Constant) => RootLocation::Specialization,
-            Some(Way::Set) | None => RootLocation::Descriptor { set: self.set },
+        let root = match layout.root_binding {
+            Some(RootBinding::PushConstant) => RootLocation::PushConstant { offset: self.root_push_offset.unwrap_or(0) },
+            Some(RootBinding::Specialization) => RootLocation::Specialization,
+            Some(RootBinding::DescriptorSet) | None => RootLocation::Descriptor { set: self.reserved_set },
         };
-        let made = self.instrumented(words, root, how, immediate)?;
+        let made = self.instrument_cached(words, root, how, immediate)?;
         if made.reads_addresses && !self.has_addresses {
             return Err(
                 "device addresses cannot be checked on this device: shaders that use them are not checked".into()
@@ -442,7 +442,7 @@ impl Gpu {
         if made.scratch_bytes > SCRATCH_BYTES {
             return Err("a shader accesses more than 64 KiB at once by an address: it is not checked".into());
         }
-        let is_known = |it: &(u32, u32)| layout.slot(it.0, it.1).is_some();
+        let is_known = |it: &(u32, u32)| layout.binding(it.0, it.1).is_some();
         if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {
             return Err("a shader uses a binding that is not in its pipeline layout: it is not checked".into());
         }
@@ -450,7 +450,7 @@ impl Gpu {
     }
 
     /// The words of a shader with checks. Equal shaders are checked once.
-    fn instrumented(
+    fn instrument_cached(
         &self,
         words: &[u32],
         root: RootLocation,
@@ -464,8 +464,8 @@ impl Gpu {
         };
         // SAFETY: a word is four bytes without padding, so that the slice has so many bytes, all of them initialized.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate, touches };
-        if let Some(known) = self.state().shaders.get(&key) {
+        let key = InstrumentedShaderKey { words: xxh3_128(bytes), root: place, branches, immediate, touches };
+        if let Some(known) = self.state().instrumented_shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
         let module = Module::parse(words).map_err(|it| format!("a shader is not checked: {it}"))?;
@@ -492,10 +492,10 @@ impl Gpu {
             }
         };
         let (made, mut state) = (Arc::new(made), self.state());
-        if state.shaders.len() >= KNOWN_MAX {
-            state.shaders.clear();
+        if state.instrumented_shaders.len() >= KNOWN_MAX {
+            state.instrumented_shaders.clear();
         }
-        state.shaders.insert(key, Arc::clone(&made));
+        state.instrumented_shaders.insert(key, Arc::clone(&made));
         Ok(made)
     }
 
@@ -506,26 +506,26 @@ impl Gpu {
         info.p_code = Ptr::to_slice(words);
         let mut made = ShaderModule::default();
         let create = self.next.create_shader_module?;
-        // SAFETY: a device that is alive by the contract of `Gpu::begin`; the info, its words and the place are ours.
-        is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
+        // SAFETY: a device that is alive by the contract of `DeviceChecks::init_table`; the info, its words and the place are ours.
+        check_success(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, out_ptr(&mut made)) })?;
         Some(made)
     }
 
     /// The pipelines were made, as planned if `is_planned`.
-    pub(super) fn finish(&self, plans: Vec<Option<Plan>>, made: &[Pipeline], is_planned: bool) {
+    pub(super) fn finish(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
         for (plan, handle) in plans.into_iter().zip(made) {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);
-            if is_planned && handle.0 != 0 && plan.part == Part::Library {
-                let Plan { layout, stages, keeps_all, .. } = plan;
-                let library = Library { layout, stages, keeps_all };
+            if is_planned && handle.0 != 0 && plan.linkage == PipelineLinkage::Library {
+                let PipelinePlan { layout, stages, records_all_touches: keeps_all, .. } = plan;
+                let library = InstrumentedLibrary { layout, stages, records_all_touches: keeps_all };
                 self.state().libraries.insert(handle.0, Arc::new(library));
             } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
-                let recipe = plan.recipe.take().map(Origin::Pipeline);
+                let recipe = plan.recipe.take().map(RebuildOrigin::Pipeline);
                 let Some(first) = plan.into_variant(*handle, (*handle, number)) else { continue };
                 let first = Arc::new(first);
-                let checked = Arc::new(Checked::new(*handle, number, recipe, Arc::clone(&first)));
+                let checked = Arc::new(InstrumentedPipeline::new(*handle, number, recipe, Arc::clone(&first)));
                 let mut state = self.state();
                 state.variants.push(first);
                 state.pipelines.insert(handle.0, checked);
@@ -534,12 +534,12 @@ impl Gpu {
     }
 
     /// A pipeline of ours out of a plan, for a pipeline of the application.
-    pub(super) fn finish_again(
+    pub(super) fn finish_rebuilt(
         &self,
-        plan: Plan,
+        plan: PipelinePlan,
         made: Pipeline,
         application: (Pipeline, u32),
-    ) -> Option<Arc<Variant>> {
+    ) -> Option<Arc<PipelineVariant>> {
         self.destroy_modules(&plan);
         let variant = Arc::new(plan.into_variant(made, application)?);
         self.state().variants.push(Arc::clone(&variant));
@@ -547,19 +547,19 @@ impl Gpu {
     }
 
     /// A plan that came to nothing.
-    pub(super) fn drop_plan(&self, plan: &Plan) {
+    pub(super) fn drop_plan(&self, plan: &PipelinePlan) {
         self.destroy_modules(plan);
     }
 }
 
-impl Plan {
+impl PipelinePlan {
     fn new(
-        layout: &Arc<Layout>,
-        sources: Vec<Source>,
+        layout: &Arc<PipelineLayoutState>,
+        sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
-        style: &Style,
-    ) -> Plan {
-        Plan {
+        style: &CheckStyle,
+    ) -> PipelinePlan {
+        PipelinePlan {
             layout: Arc::clone(layout),
             guard: style.guard(),
             infos: stages.to_vec(),
@@ -567,73 +567,73 @@ impl Plan {
             modules: Vec::new(),
             specializations: Vec::new(),
             chains: Vec::new(),
-            cells: Region::default(),
-            quiet: None,
+            cells: ArenaRegion::default(),
+            permissive_tables: None,
             fixed: None,
             leases: Vec::new(),
             requirements: Vec::new(),
             sources,
             recipe: None,
-            part: Part::Whole,
-            keeps_all: true,
+            linkage: PipelineLinkage::Whole,
+            records_all_touches: true,
         }
     }
 
-    fn add_libraries(&mut self, libraries: &[Arc<Library>]) {
+    fn add_libraries(&mut self, libraries: &[Arc<InstrumentedLibrary>]) {
         let from = self.infos.len();
         for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
             let touch_base = feedback::touch_base(&self.stages);
-            self.stages.push(CheckedStage { index: from + at, touch_base, ..stage.clone() });
+            self.stages.push(InstrumentedStage { index: from + at, touch_base, ..stage.clone() });
         }
-        self.keeps_all &= libraries.iter().all(|it| it.keeps_all);
+        self.records_all_touches &= libraries.iter().all(|it| it.records_all_touches);
     }
 
     /// Whether it can be made again.
     pub(super) fn is_whole(&self) -> bool {
-        self.part == Part::Whole
+        self.linkage == PipelineLinkage::Whole
     }
 
     /// What it is made of, for a recipe.
-    pub(super) fn origin(&self) -> (&Arc<Layout>, &[Source]) {
+    pub(super) fn layout_and_sources(&self) -> (&Arc<PipelineLayoutState>, &[ShaderSource]) {
         (&self.layout, &self.sources)
     }
 
     /// Whether no shader has code of ours.
-    pub(super) fn is_bare(&self) -> bool {
+    pub(super) fn is_uninstrumented(&self) -> bool {
         self.stages.is_empty()
     }
 
     fn cell_words(&self) -> u32 {
-        self.stages.iter().map(|it| it.made.cell_words()).sum()
+        self.stages.iter().map(|it| it.instrumented.cell_words()).sum()
     }
 
-    fn into_variant(self, handle: Pipeline, application: (Pipeline, u32)) -> Option<Variant> {
-        let reads_addresses = self.stages.iter().any(|it| it.made.reads_addresses);
-        Some(Variant {
+    fn into_variant(self, handle: Pipeline, application: (Pipeline, u32)) -> Option<PipelineVariant> {
+        let reads_addresses = self.stages.iter().any(|it| it.instrumented.reads_addresses);
+        Some(PipelineVariant {
             handle,
             application,
-            way: self.layout.way?,
+            root_binding: self.layout.root_binding?,
             layout: self.layout,
             stages: self.stages,
             cells: self.cells,
-            quiet: self.quiet,
-            fixed: self.fixed.into_iter().map(Arc::new).collect(),
+            permissive_tables: self.permissive_tables,
+            fixed_tables: self.fixed.into_iter().map(Arc::new).collect(),
             requirements: self.requirements,
             reads_addresses,
             branches: self.guard == Guard::Branch,
-            keeps_all: self.keeps_all,
-            objects: None,
-            is_over: AtomicBool::new(false),
+            records_all_touches: self.records_all_touches,
+            shader_objects: None,
+            is_retired: AtomicBool::new(false),
             _leases: self.leases,
         })
     }
 }
 
-impl Special {
+impl SpecializationData {
     /// # Safety
     ///
     /// The application's own must be that of a stage of a valid call that has not returned.
-    pub(super) unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
+    pub(super) unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> SpecializationData {
         // SAFETY: VUID-VkSpecializationInfo-pMapEntries-parameter, by the contract of this function: as many as it
         // says.
         let entries = own.map_or(&[][..], |it| unsafe { slice(it.p_map_entries, it.map_entry_count) });
@@ -651,7 +651,7 @@ impl Special {
             data_size: data.len() as u64,
             p_data: Ptr::to_slice(&data),
         }];
-        Special { info, _behind: (entries, data) }
+        SpecializationData { info, _behind: (entries, data) }
     }
 
     /// Where it is, as long as this is there.
@@ -664,7 +664,7 @@ impl Special {
 pub(super) fn constants_of(
     made: &InstrumentedModule,
     (shader, cell_base): (u32, u32),
-    fixed: Option<&Fixed>,
+    fixed: Option<&FixedTables>,
 ) -> Vec<(u32, u32)> {
     let mut constants = vec![(made.spec_ids[0], shader), (made.spec_ids[1], cell_base)];
     if let Some(fixed) = fixed {
@@ -679,7 +679,7 @@ pub(super) fn constants_of(
 /// # Safety
 ///
 /// The chain must be that of an info of a valid call that makes pipelines and has not returned.
-unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&'static str> {
+unsafe fn skip_reason(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&'static str> {
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
     let binaries = unsafe { find_in_chain::<PipelineBinaryInfoKHR>(chain, StructureType::PIPELINE_BINARY_INFO_KHR) };
     // SAFETY: a structure of the chain, which stays until the call returns.
@@ -690,7 +690,7 @@ unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
     let has_groups = unsafe { find_in_chain::<GraphicsPipelineShaderGroupsCreateInfoNV>(chain, groups) }.is_some();
     // SAFETY: the contract of this function, which is that of `all_flags`.
-    (has_groups || unsafe { all_flags(flags, chain) } & LEFT != 0)
+    (has_groups || unsafe { all_flags(flags, chain) } & SKIPPED_FLAGS != 0)
         .then_some("pipelines that the device binds, or with descriptor heaps, are not checked")
 }
 
@@ -710,7 +710,7 @@ unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
 /// # Safety
 ///
 /// The chain must be that of an info of a valid call that makes pipelines, and stay for as long as `more` does.
-unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeline]) -> (Part, &[Pipeline]) {
+unsafe fn linkage_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeline]) -> (PipelineLinkage, &[Pipeline]) {
     let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
     let found = unsafe { find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty) };
@@ -722,9 +722,9 @@ unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeli
     // SAFETY: the contract of this function: the chain of an info of a valid call.
     let flags = unsafe { all_flags(flags, chain) };
     let part = match flags & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
-        true => Part::Library,
-        false if libraries.is_empty() => Part::Whole,
-        false => Part::Linked,
+        true => PipelineLinkage::Library,
+        false if libraries.is_empty() => PipelineLinkage::Whole,
+        false => PipelineLinkage::Linked,
     };
     (part, libraries)
 }
@@ -734,17 +734,17 @@ unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeli
 /// # Safety
 ///
 /// The info must be that of a stage of a valid call that has not returned.
-unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Option<Source> {
+unsafe fn source_of(state: &ChecksState, info: &PipelineShaderStageCreateInfo) -> Option<ShaderSource> {
     if info.module.0 != 0 {
         let (words, name) = state.modules.get(&info.module.0).cloned()?;
-        return Some(Source { words, module: info.module, name, is_taken: true });
+        return Some(ShaderSource { words, module: info.module, name, is_selected: true });
     }
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
     // type is that of the structure.
     let module = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) }?;
     // SAFETY: a structure of the chain, whose words are there until the call returns.
-    Some(Source::unnamed(unsafe { read_words(&*module.as_ptr()) }))
+    Some(ShaderSource::unnamed(unsafe { read_words(&*module.as_ptr()) }))
 }
 
 /// The chain of a stage without words for a module, and copies of what is before them; none where they cannot be
@@ -753,16 +753,16 @@ unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Opti
 /// # Safety
 ///
 /// The info must be that of a stage of a valid call, and its chain must stay for as long as the result.
-unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, Copies)> {
+unsafe fn chain_without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, ChainCopy)> {
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
     // type is that of the structure.
     let found = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) };
-    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some((info.p_next, Copies::default())) };
+    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some((info.p_next, ChainCopy::default())) };
     // SAFETY: a structure of the chain, which by the contract of this function stays.
     let rest = unsafe { (*found.as_ptr()).p_next };
     // SAFETY: the same chain.
-    let mut before = unsafe { Copies::until(info.p_next, ty) }?;
+    let mut before = unsafe { ChainCopy::copy_until(info.p_next, ty) }?;
     before.pop();
     Some((before.link(rest), before))
 }

@@ -7,15 +7,15 @@ use lavascope_settings::MessageSeverity;
 use lavascope_spirv::{InstructionIndex, Id, Module};
 use serde_json::{Value, json};
 
-use super::drawn::Draw;
-use super::tell::{Finding, stage_text};
-use super::variants::CheckedStage;
-use super::{Gpu, State};
+use super::drawn::DrawDescription;
+use super::tell::{CheckFinding, stage_text};
+use super::variants::InstrumentedStage;
+use super::{DeviceChecks, ChecksState};
 use crate::messages::{OutgoingMessage, PRINTF};
 use crate::report;
 
 /// Something that was printed.
-pub(super) struct Printed {
+pub(super) struct PrintFinding {
     /// As the shader formats it.
     text: String,
     /// Where in the shader: `double.comp:12`.
@@ -27,25 +27,25 @@ pub(super) struct Printed {
     pipeline: Option<String>,
 }
 
-impl State {
+impl ChecksState {
     /// What the words of a draw's records have of prints.
-    pub(super) fn find_prints(&self, draw: &Draw, commands: (u64, u32), words: &[u32]) -> Vec<Finding> {
-        if !draw.variant.stages.iter().any(|it| it.made.prints) {
+    pub(super) fn read_prints(&self, draw: &DrawDescription, commands: (u64, u32), words: &[u32]) -> Vec<CheckFinding> {
+        if !draw.variant.stages.iter().any(|it| it.instrumented.prints) {
             return Vec::new();
         }
-        let mut found: Vec<Finding> = Vec::new();
+        let mut found: Vec<CheckFinding> = Vec::new();
         for print in decode_prints(words).unwrap_or_default() {
             let stage = draw.variant.stages.iter().find(|it| it.shader == print.shader);
-            found.extend(stage.and_then(|it| self.printed(draw, commands, it, &print)).map(Finding::Print));
+            found.extend(stage.and_then(|it| self.describe_print(draw, commands, it, &print)).map(CheckFinding::Print));
         }
         let wanted = words.first().map_or(0, |it| *it as usize);
         if wanted >= words.len() {
-            found.push(Finding::Lost { needed: (wanted as u64).saturating_mul(4) });
+            found.push(CheckFinding::LostPrints { needed: (wanted as u64).saturating_mul(4) });
         }
         found
     }
 
-    fn printed(&self, draw: &Draw, commands: (u64, u32), stage: &CheckedStage, print: &PrintfRecord) -> Option<Printed> {
+    fn describe_print(&self, draw: &DrawDescription, commands: (u64, u32), stage: &InstrumentedStage, print: &PrintfRecord) -> Option<PrintFinding> {
         let module = Module::parse(&stage.original).ok()?;
         let text = print.text(&module.definition(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
         let source = module.source(InstructionIndex(print.instruction));
@@ -66,15 +66,15 @@ impl State {
             "place": place,
         });
         let pipeline = self.pipeline_name(&draw.variant, stage);
-        Some(Printed { text, line, place, details, pipeline })
+        Some(PrintFinding { text, line, place, details, pipeline })
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Shows what was printed, without a lock: the application may be called.
-    pub(super) fn show(&self, it: &Printed) {
+    pub(super) fn report_print(&self, it: &PrintFinding) {
         let Some(prints) = self.config.prints else { return };
-        if !self.config.scope.takes_pipeline(it.pipeline.as_deref()) {
+        if !self.config.selection.selects_pipeline(it.pipeline.as_deref()) {
             return;
         }
         let has_report = report::printed(&it.details);
@@ -91,14 +91,14 @@ impl Gpu {
     }
 
     /// Tells once that more was printed than there is room for.
-    pub(super) fn say_lost(&self, needed: u64) {
+    pub(super) fn warn_lost_prints(&self, needed: u64) {
         let mut state = self.state();
         if !std::mem::replace(&mut state.has_lost_prints, true) {
             drop(state);
             let text = format!(
                 "some of what shaders print did not fit: a draw or dispatch needed {needed} bytes; set printf_buffer_size"
             );
-            super::say_about(&self.messages, "setting printf", &text);
+            super::warn_about(&self.messages, "setting printf", &text);
         }
     }
 }

@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::Gpu;
-use super::layouts::Layout;
+use super::DeviceChecks;
+use super::layouts::PipelineLayoutState;
 
 /// What was pushed into a command buffer.
 #[derive(Clone, Default)]
-pub(super) struct Pushed {
-    layout: Option<Arc<Layout>>,
+pub(super) struct PushedConstants {
+    layout: Option<Arc<PipelineLayoutState>>,
     bytes: Vec<u8>,
     /// By four bytes: whether they were pushed.
     is_there: Vec<bool>,
     is_disturbed: bool,
 }
 
-impl Pushed {
+impl PushedConstants {
     /// The application pushes bytes.
-    pub(super) fn add(&mut self, layout: &Arc<Layout>, offset: u32, bytes: &[u8]) {
-        if self.layout.as_ref().is_none_or(|it| !it.has_ranges_of(layout)) {
-            *self = Pushed::default();
+    pub(super) fn add(&mut self, layout: &Arc<PipelineLayoutState>, offset: u32, bytes: &[u8]) {
+        if self.layout.as_ref().is_none_or(|it| !it.has_same_push_ranges(layout)) {
+            *self = PushedConstants::default();
         }
         self.layout = Some(Arc::clone(layout));
         let (start, end) = (offset as usize, offset as usize + bytes.len());
@@ -37,8 +37,8 @@ impl Pushed {
 
     /// Something of ours is pushed with a layout.
     #[inline(always)]
-    pub(super) fn disturb(&mut self, layout: &Arc<Layout>) {
-        let is_other = |it: &Arc<Layout>| !Arc::ptr_eq(it, layout) && !it.has_ranges_of(layout);
+    pub(super) fn disturb(&mut self, layout: &Arc<PipelineLayoutState>) {
+        let is_other = |it: &Arc<PipelineLayoutState>| !Arc::ptr_eq(it, layout) && !it.has_same_push_ranges(layout);
         self.is_disturbed |= self.layout.as_ref().is_some_and(is_other);
     }
 
@@ -46,7 +46,7 @@ impl Pushed {
         self.is_disturbed
     }
 
-    pub(super) fn mend(&mut self) {
+    pub(super) fn clear_disturbed(&mut self) {
         self.is_disturbed = false;
     }
 
@@ -56,7 +56,7 @@ impl Pushed {
         let mut runs: Vec<(u32, u32, u32)> = Vec::new();
         for (at, _) in self.is_there.iter().enumerate().filter(|it| *it.1) {
             let offset = at as u32 * 4;
-            let stages = layout.stages_of(offset, 4);
+            let stages = layout.stages_of_push(offset, 4);
             match runs.last_mut() {
                 Some(last) if last.0 + last.1 == offset && last.2 == stages => last.1 += 4,
                 _ => runs.push((offset, 4, stages)),
@@ -67,8 +67,8 @@ impl Pushed {
 
     /// Pushes all of it again, into the command buffer that it belongs to. Called from hooks of commands that are
     /// recorded into that alone, with the driver's function.
-    pub(super) fn push_again(&self, handle: CommandBuffer, push: FnCmdPushConstants) {
-        let Some(layout) = self.layout.as_ref().map(|it| it.own.unwrap_or(it.handle)) else { return };
+    pub(super) fn repush(&self, handle: CommandBuffer, push: FnCmdPushConstants) {
+        let Some(layout) = self.layout.as_ref().map(|it| it.own_handle.unwrap_or(it.handle)) else { return };
         for (offset, size, stages) in self.runs() {
             let bytes = &self.bytes[offset as usize..];
             // SAFETY: whoever comes here is in a hook of a command for this command buffer, which is being recorded
@@ -79,26 +79,26 @@ impl Pushed {
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// The stages that the application's push must be for, with what its layout has besides; its values are kept.
     ///
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkCmdPushConstants` or `vkCmdPushConstants2` that has not returned.
-    pub(super) unsafe fn pushed(
+    pub(super) unsafe fn record_push_constants(
         &self,
         handle: CommandBuffer,
         layout: PipelineLayout,
         (stages, offset): (ShaderStageFlags, u32),
         (bytes, size): (Ptr<u8>, u32),
     ) -> ShaderStageFlags {
-        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return stages };
+        let Some(layout) = self.state().pipeline_layouts.get(&layout.0).cloned() else { return stages };
         // SAFETY: VUID-vkCmdPushConstants-pValues-parameter or VUID-VkPushConstantsInfo-pValues-parameter, by the
         // contract of this function: as many bytes as the size says.
         let bytes = unsafe { super::slice(bytes, size) };
         if let Some(slot) = self.slot(handle.0) {
-            slot.with(|it| it.pushed.add(&layout, offset, bytes));
+            slot.with(|it| it.push_constants.add(&layout, offset, bytes));
         }
-        ShaderStageFlags(stages.0 | layout.stages_of(offset, size))
+        ShaderStageFlags(stages.0 | layout.stages_of_push(offset, size))
     }
 }

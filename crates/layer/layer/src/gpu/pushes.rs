@@ -8,31 +8,31 @@ use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 
-use super::commands::{Bind, point_of};
-use super::descriptors::Set;
-use super::hooks::{hooks, points_of, read, written};
-use super::recipe::Packed;
-use super::{Gpu, facts_of, gpu_of, slice};
+use super::commands::{BoundSets, bind_point_index};
+use super::descriptors::DescriptorSetState;
+use super::hooks::{hooks, bind_points_of_stages, deref_param, read_output};
+use super::recipe::PackedCall;
+use super::{DeviceChecks, pack_context_of, checks_of, slice};
 use crate::DeviceTable;
 use crate::fence::{catch_panic, catch_panic_and_retry, run_if_enabled};
 
 /// A template of the application.
 #[derive(Clone)]
-pub(super) struct Template {
+pub(super) struct UpdateTemplate {
     entries: Arc<[DescriptorUpdateTemplateEntry]>,
     /// What it pushes for, if it does.
     point: PipelineBindPoint,
 }
 
 /// A call that pushed descriptors.
-pub(super) struct Push {
-    call: Packed,
+pub(super) struct PushDescriptorCall {
+    call: PackedCall,
     /// Which ones: binding, first element, and how many.
     places: Vec<[u32; 3]>,
 }
 
 /// The pool of sets that nobody allocated.
-const NO_POOL: u64 = u64::MAX;
+const PUSH_DESCRIPTOR_POOL: u64 = u64::MAX;
 
 hooks! {
     create_descriptor_update_template = fn(device: Device, p_info: Ptr<DescriptorUpdateTemplateCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorUpdateTemplate>) -> Result, |gpu, forward| {
@@ -43,12 +43,12 @@ hooks! {
             // as it says; VUID-vkCreateDescriptorUpdateTemplate-pDescriptorUpdateTemplate-parameter: a place for the
             // handle, which the call has written.
             let (info, entries, made) = unsafe {
-                let info = read(p_info);
+                let info = deref_param(p_info);
                 let entries = slice(info.p_descriptor_update_entries, info.descriptor_update_entry_count);
-                (info, entries, written(p_made))
+                (info, entries, read_output(p_made))
             };
             let keep = || {
-                let template = Template { entries: entries.into(), point: info.pipeline_bind_point };
+                let template = UpdateTemplate { entries: entries.into(), point: info.pipeline_bind_point };
                 gpu.state().templates.insert(made.0, template);
             };
             // Upkeep: what is pushed by it is pushed again behind sets of ours.
@@ -66,14 +66,14 @@ hooks! {
             let mut state = gpu.state();
             match state.templates.get(&template.0).cloned() {
                 Some(template) => {
-                    let writes = Writes::new(&template, p_data, set);
+                    let writes = TemplateWrites::new(&template, p_data, set);
                     // SAFETY: VUID-vkUpdateDescriptorSetWithTemplate-pData-01685: until the call returns there is what
                     // the template says, where it says; so each write is valid as long as `writes` is there.
-                    writes.all.iter().for_each(|it| unsafe { state.write(it) });
+                    writes.all.iter().for_each(|it| unsafe { state.apply_write(it) });
                 }
-                None => state.sets.get_mut(&set.0).into_iter().for_each(Set::forget),
+                None => state.sets.get_mut(&set.0).into_iter().for_each(DescriptorSetState::forget_contents),
             }
-            gpu.sets_changed();
+            gpu.invalidate_choices();
         };
         let forget = || gpu.forget_contents("vkUpdateDescriptorSetWithTemplate", std::iter::once(set));
         run_if_enabled("vkUpdateDescriptorSetWithTemplate", note, forget);
@@ -82,7 +82,7 @@ hooks! {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSet-pDescriptorWrites-parameter: an array of so many valid structures until
         // the call returns, with their chains and arrays (VUID-vkCmdPushDescriptorSet-pDescriptorWrites-06494).
-        let note = || unsafe { gpu.push(commands, point, (layout, set), slice(p_writes, count)) };
+        let note = || unsafe { gpu.record_push(commands, point, (layout, set), slice(p_writes, count)) };
         catch_panic_and_retry("vkCmdPushDescriptorSet", note, || ());
     }
     cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, forward| {
@@ -90,14 +90,14 @@ hooks! {
         // SAFETY: VUID-vkCmdPushDescriptorSet2-pPushDescriptorSetInfo-parameter: a valid structure until the call
         // returns; VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: an array of as many as it says.
         let (it, writes) = unsafe {
-            let it = read(p_info);
+            let it = deref_param(p_info);
             (it, slice(it.p_descriptor_writes, it.descriptor_write_count))
         };
         let note = || {
-            points_of(it.stage_flags).for_each(|point| {
+            bind_points_of_stages(it.stage_flags).for_each(|point| {
                 // SAFETY: VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: each is valid, with its chain and
                 // its arrays (VUID-VkPushDescriptorSetInfo-pDescriptorWrites-06494).
-                unsafe { gpu.push(commands, POINTS[point], (it.layout, it.set), writes) };
+                unsafe { gpu.record_push(commands, POINTS[point], (it.layout, it.set), writes) };
             });
         };
         catch_panic_and_retry("vkCmdPushDescriptorSet2", note, || ());
@@ -105,16 +105,16 @@ hooks! {
     cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686: what the template says, until the call returns.
-        let note = || unsafe { gpu.push_by(commands, template, (layout, set), p_data) };
+        let note = || unsafe { gpu.record_template_push(commands, template, (layout, set), p_data) };
         catch_panic_and_retry("vkCmdPushDescriptorSetWithTemplate", note, || ());
     }
     cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate2-pPushDescriptorSetWithTemplateInfo-parameter: a valid
         // structure until the call returns.
-        let it = unsafe { read(p_info) };
+        let it = unsafe { deref_param(p_info) };
         // SAFETY: VUID-VkPushDescriptorSetWithTemplateInfo-pData-01686: what the template says, until the call returns.
-        let note = || unsafe { gpu.push_by(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data) };
+        let note = || unsafe { gpu.record_template_push(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data) };
         catch_panic_and_retry("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
 }
@@ -123,15 +123,15 @@ const POINTS: [PipelineBindPoint; 3] =
     [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
 
 /// What a template writes, as writes of one descriptor each.
-struct Writes {
+struct TemplateWrites {
     all: Vec<WriteDescriptorSet>,
     /// What they lead to. All of it is there before the first address of it is taken: it does not move any more.
     _structures: Vec<WriteDescriptorSetAccelerationStructureKHR>,
 }
 
-impl Writes {
+impl TemplateWrites {
     /// The writes are valid as long as this is, where `p_data` leads to what the template takes. It is not read here.
-    fn new(template: &Template, p_data: Ptr<Opaque>, set: DescriptorSet) -> Writes {
+    fn new(template: &UpdateTemplate, p_data: Ptr<Opaque>, set: DescriptorSet) -> TemplateWrites {
         let places = || template.entries.iter().flat_map(move |entry| elements(entry, p_data));
         let kind = DescriptorType::ACCELERATION_STRUCTURE_KHR;
         let is_chained = |it: &DescriptorUpdateTemplateEntry| it.descriptor_type == kind;
@@ -160,7 +160,7 @@ impl Writes {
             write
         };
         let all = places().map(write).collect();
-        Writes { all, _structures: structures }
+        TemplateWrites { all, _structures: structures }
     }
 }
 
@@ -178,11 +178,11 @@ fn elements(
     })
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// # Safety
     ///
     /// `p_data` must lead to what the template takes, in its places.
-    unsafe fn push_by(
+    unsafe fn record_template_push(
         &self,
         handle: CommandBuffer,
         template: DescriptorUpdateTemplate,
@@ -190,9 +190,9 @@ impl Gpu {
         p_data: Ptr<Opaque>,
     ) {
         let Some(template) = self.state().templates.get(&template.0).cloned() else { return };
-        let writes = Writes::new(&template, p_data, DescriptorSet::default());
+        let writes = TemplateWrites::new(&template, p_data, DescriptorSet::default());
         // SAFETY: the contract of this function: each write leads into the data, or into `writes`, which is alive.
-        unsafe { self.push(handle, template.point, to, &writes.all) };
+        unsafe { self.record_push(handle, template.point, to, &writes.all) };
     }
 
     /// Descriptors were pushed.
@@ -200,7 +200,7 @@ impl Gpu {
     /// # Safety
     ///
     /// The writes must be valid, with their chains, and with the arrays that their types ask for.
-    unsafe fn push(
+    unsafe fn record_push(
         &self,
         handle: CommandBuffer,
         bind_point: PipelineBindPoint,
@@ -208,22 +208,22 @@ impl Gpu {
         writes: &[WriteDescriptorSet],
     ) {
         // SAFETY: the contract of this function is that of the other.
-        let push = unsafe { self.kept_push(bind_point, (layout, number), writes) };
+        let push = unsafe { self.pack_push(bind_point, (layout, number), writes) };
         let mut state = self.state();
-        let (Some(point), Some(layout)) = (point_of(bind_point), state.layouts.get(&layout.0).cloned()) else { return };
+        let (Some(point), Some(layout)) = (bind_point_index(bind_point), state.pipeline_layouts.get(&layout.0).cloned()) else { return };
         let Some(set_layout) = layout.sets.get(number as usize).cloned().flatten() else { return };
         let Some(slot) = self.slot(handle.0) else { return };
         slot.with(|commands| {
             // What was pushed before stays, where it was pushed with the same layout.
             let number = number as usize;
-            let before = commands.bound_at(point, number).filter(|it| it.layout.is_compatible(&layout, number));
-            let known = before.and_then(|it| state.sets.get(&it.set(number)?.0)).filter(|it| it.pool == NO_POOL);
+            let before = commands.last_bind_of_set(point, number).filter(|it| it.layout.is_compatible(&layout, number));
+            let known = before.and_then(|it| state.sets.get(&it.set(number)?.0)).filter(|it| it.pool == PUSH_DESCRIPTOR_POOL);
             let mut pushes = before.filter(|_| known.is_some()).map_or_else(Vec::new, |it| it.pushes.clone());
-            let mut set = known.cloned().unwrap_or_else(|| Set::new(NO_POOL, &set_layout, 0));
+            let mut set = known.cloned().unwrap_or_else(|| DescriptorSetState::new(PUSH_DESCRIPTOR_POOL, &set_layout, 0));
             for write in writes {
                 // SAFETY: the contract of this function: a valid write.
-                let bound = unsafe { state.bound_by(write) };
-                set.put_all((write.dst_binding, write.dst_array_element), bound);
+                let bound = unsafe { state.descriptors_of_write(write) };
+                set.write_elements((write.dst_binding, write.dst_array_element), bound);
             }
             state.pushed_sets += 1;
             let key = u64::MAX - state.pushed_sets;
@@ -233,7 +233,7 @@ impl Gpu {
                 pushes.retain(|it| it.places != push.places);
                 pushes.push(Arc::new(push));
             }
-            let mut bind = Bind::new(&layout, number as u32, vec![key], Vec::new());
+            let mut bind = BoundSets::new(&layout, number as u32, vec![key], Vec::new());
             bind.pushes = pushes;
             commands.bind_sets(point, bind);
         });
@@ -244,16 +244,16 @@ impl Gpu {
     /// # Safety
     ///
     /// The writes must be valid, with their chains, and with the arrays that their types ask for.
-    unsafe fn kept_push(
+    unsafe fn pack_push(
         &self,
         pipeline_bind_point: PipelineBindPoint,
         (layout, set): (PipelineLayout, u32),
         writes: &[WriteDescriptorSet],
-    ) -> Option<Push> {
-        if !self.binds_sets.load(Ordering::Relaxed) {
+    ) -> Option<PushDescriptorCall> {
+        if !self.uses_reserved_set.load(Ordering::Relaxed) {
             return None;
         }
-        let layout = self.state().layouts.get(&layout.0)?.own?;
+        let layout = self.state().pipeline_layouts.get(&layout.0)?.own_handle?;
         let params = CmdPushDescriptorSetParams {
             command_buffer: CommandBuffer::default(),
             pipeline_bind_point,
@@ -266,18 +266,18 @@ impl Gpu {
         // SAFETY: this runs inside of a call for a command buffer of the device, which is alive until that returns; the
         // parameters are of this command, and what they lead to is valid by the contract of this function.
         let call = unsafe {
-            let facts = facts_of(self.device)?;
-            Packed::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), facts)?
+            let facts = pack_context_of(self.device)?;
+            PackedCall::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), facts)?
         };
-        Some(Push { call, places: writes.iter().map(place).collect() })
+        Some(PushDescriptorCall { call, places: writes.iter().map(place).collect() })
     }
 
     /// Pushes what the application pushed.
-    pub(super) fn push_again(&self, handle: CommandBuffer, it: &Push) {
+    pub(super) fn repush_descriptors(&self, handle: CommandBuffer, it: &PushDescriptorCall) {
         let Some(push) = self.next.cmd_push_descriptor_set else { return };
         let mut arena = lavascope_marshal::Arena::default();
         let Some(params) = it.call.unpack(&mut arena) else { return };
-        // SAFETY: `kept_push` packed a call of this command, so `unpack` gives its parameters, and they lead into `arena`,
+        // SAFETY: `pack_push` packed a call of this command, so `unpack` gives its parameters, and they lead into `arena`,
         // which is alive. The command buffer is in the recording state: this runs inside of a command of the
         // application for it. The set and its layout are what the application pushed for.
         unsafe {
@@ -307,10 +307,10 @@ mod tests {
             entry(2, DescriptorType::UNIFORM_TEXEL_BUFFER, 1, 16),
             entry(3, structures, 1, 24),
         ];
-        let template = Template { entries: entries.into(), point: PipelineBindPoint::COMPUTE };
+        let template = UpdateTemplate { entries: entries.into(), point: PipelineBindPoint::COMPUTE };
         let data = [10_u64, 11, 12, 13];
         // It moves, as it does on its way to whoever reads it.
-        let writes = Box::new(Writes::new(&template, Ptr::to_slice(&data).cast(), DescriptorSet(7)));
+        let writes = Box::new(TemplateWrites::new(&template, Ptr::to_slice(&data).cast(), DescriptorSet(7)));
         let mut found = Vec::new();
         for it in &writes.all {
             assert_eq!((it.dst_set, it.descriptor_count), (DescriptorSet(7), 1));

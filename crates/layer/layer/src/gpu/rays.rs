@@ -6,8 +6,8 @@
 
 use lavascope_abi::*;
 
-use super::pipelines::Plan;
-use super::{Gpu, gpu_of, slice};
+use super::pipelines::PipelinePlan;
+use super::{DeviceChecks, checks_of, slice};
 use crate::DeviceTable;
 use crate::fence::catch_panic;
 
@@ -30,16 +30,16 @@ unsafe extern "system" fn create(
 ) -> Result {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkCreateRayTracingPipelinesKHR-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_ray_tracing_pipelines_khr else { return Result::ERROR_INITIALIZATION_FAILED };
     // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pCreateInfos-parameter: an array of so many until the call returns.
     let infos = unsafe { slice(p_infos, count) };
     // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pCreateInfos-parameter: each is valid, with its chain and its arrays.
-    let plan = |it: &RayTracingPipelineCreateInfoKHR| unsafe { gpu.plan_khr(it) };
+    let plan = |it: &RayTracingPipelineCreateInfoKHR| unsafe { gpu.plan_ray_tracing_khr(it) };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
     let plans = catch_panic("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
-    let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<Plan>)| {
+    let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<PipelinePlan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
         RayTracingPipelineCreateInfoKHR { p_stages: stages, ..*info }
     };
@@ -54,7 +54,7 @@ unsafe extern "system" fn create(
     let create = |cache, infos| unsafe { next(device, none, cache, count, infos, p_allocator, p_made) };
     // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pPipelines-parameter: places for `count` handles, which is as many as
     // there are infos and plans; they are made with `p_allocator`.
-    let result = unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) };
+    let result = unsafe { gpu.create_pipelines((p_infos, &changed), cache, plans, (p_made, p_allocator), create) };
     match result {
         Result::SUCCESS if deferred.0 != 0 => Result::OPERATION_NOT_DEFERRED_KHR,
         _ => result,
@@ -71,18 +71,18 @@ unsafe extern "system" fn create_nv(
 ) -> Result {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkCreateRayTracingPipelinesNV-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_ray_tracing_pipelines_nv else { return Result::ERROR_INITIALIZATION_FAILED };
     // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pCreateInfos-parameter: an array of so many until the call returns.
     let infos = unsafe { slice(p_infos, count) };
     let plan = |it: &RayTracingPipelineCreateInfoNV| {
         // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pCreateInfos-parameter: each is valid, with its chain and its stages.
-        unsafe { gpu.plan_rays(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count), &[]) }
+        unsafe { gpu.plan_ray_tracing(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count), &[]) }
     };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     // Upkeep, as above.
     let plans = catch_panic("vkCreateRayTracingPipelinesNV", plans, || infos.iter().map(|_| None).collect());
-    let change = |(info, plan): (&RayTracingPipelineCreateInfoNV, &Option<Plan>)| {
+    let change = |(info, plan): (&RayTracingPipelineCreateInfoNV, &Option<PipelinePlan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
         RayTracingPipelineCreateInfoNV { p_stages: stages, ..*info }
     };
@@ -92,21 +92,21 @@ unsafe extern "system" fn create_nv(
     let create = |cache, infos| unsafe { next(device, cache, count, infos, p_allocator, p_made) };
     // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pPipelines-parameter: places for `count` handles, which is as many as
     // there are infos and plans; they are made with `p_allocator`.
-    unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
+    unsafe { gpu.create_pipelines((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// # Safety
     ///
     /// The info must be valid, with its chain and its arrays.
-    unsafe fn plan_khr(&self, info: &RayTracingPipelineCreateInfoKHR) -> Option<Plan> {
+    unsafe fn plan_ray_tracing_khr(&self, info: &RayTracingPipelineCreateInfoKHR) -> Option<PipelinePlan> {
         // SAFETY: the contract of this function: the info leads to an array of as many stages as it says, and to null or
         // to a valid list of libraries (VUID-VkRayTracingPipelineCreateInfoKHR-pLibraryInfo-parameter).
         unsafe {
             let libraries = info.p_library_info.as_ptr().as_ref();
             let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));
             let stages = slice(info.p_stages, info.stage_count);
-            self.plan_rays(info.layout, (info.flags, info.p_next), stages, libraries)
+            self.plan_ray_tracing(info.layout, (info.flags, info.p_next), stages, libraries)
         }
     }
 }

@@ -14,62 +14,62 @@ use lavascope_record::check::check;
 use lavascope_record::facts::PackContext;
 use lavascope_record::record::Omissions;
 
-use super::Gpu;
-use super::layouts::Layout;
-use super::names::Name;
+use super::DeviceChecks;
+use super::layouts::PipelineLayoutState;
+use super::names::SharedName;
 
 /// What a pipeline was made of.
-pub(super) struct Recipe {
-    call: Packed,
-    pub(super) layout: Arc<Layout>,
+pub(super) struct PipelineRecipe {
+    call: PackedCall,
+    pub(super) layout: Arc<PipelineLayoutState>,
     /// By stage.
-    pub(super) sources: Vec<Source>,
-    pub(super) kind: Kind,
+    pub(super) sources: Vec<ShaderSource>,
+    pub(super) kind: RecipeKind,
     /// The render pass that it was made for.
-    pass: Option<Arc<Pass>>,
+    pass: Option<Arc<KeptRenderPass>>,
 }
 
 /// A call, packed so that it can be laid out again.
-pub(super) struct Packed {
+pub(super) struct PackedCall {
     record: Vec<u64>,
     handles: Vec<u64>,
 }
 
 /// A shader as the application gave it.
 #[derive(Clone)]
-pub(super) struct Source {
+pub(super) struct ShaderSource {
     pub(super) words: Arc<Vec<u32>>,
     /// Null where it had no module of its own.
     pub(super) module: ShaderModule,
     /// What the module is called.
-    pub(super) name: Name,
+    pub(super) name: SharedName,
     /// Whether it is to be checked.
-    pub(super) is_taken: bool,
+    pub(super) is_selected: bool,
 }
 
-impl Source {
+impl ShaderSource {
     /// Without a module of its own.
-    pub(super) fn unnamed(words: Arc<Vec<u32>>) -> Source {
-        Source { words, module: ShaderModule::default(), name: Name::default(), is_taken: true }
+    pub(super) fn unnamed(words: Arc<Vec<u32>>) -> ShaderSource {
+        ShaderSource { words, module: ShaderModule::default(), name: SharedName::default(), is_selected: true }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecipeKind {
     Graphics,
     Compute,
 }
 
 /// A render pass, kept while a recipe needs it.
-pub(super) struct Pass {
+pub(super) struct KeptRenderPass {
     pub(super) handle: RenderPass,
 }
 
 /// Handles in the order in which they were met.
 #[derive(Default)]
-struct Met(RefCell<Vec<u64>>);
+struct CollectedHandles(RefCell<Vec<u64>>);
 
-impl IdResolver for Met {
+impl IdResolver for CollectedHandles {
     fn id(&self, ty: HandleType, handle: u64, _: Access) -> ObjectId {
         let mut all = self.0.borrow_mut();
         all.push(handle);
@@ -77,15 +77,15 @@ impl IdResolver for Met {
     }
 }
 
-struct Known<'a>(&'a [u64]);
+struct HandlesById<'a>(&'a [u64]);
 
-impl HandleResolver for Known<'_> {
+impl HandleResolver for HandlesById<'_> {
     fn handle(&self, id: ObjectId) -> u64 {
         self.0.get(id.serial() as usize).copied().unwrap_or(0)
     }
 }
 
-impl Recipe {
+impl PipelineRecipe {
     /// Keeps what one graphics pipeline is made of; none where that cannot be kept whole.
     ///
     /// # Safety
@@ -94,9 +94,9 @@ impl Recipe {
     pub(super) unsafe fn graphics(
         info: &GraphicsPipelineCreateInfo,
         facts: &(impl PackContext + ?Sized),
-        (layout, sources): (&Arc<Layout>, &[Source]),
-        pass: Option<Arc<Pass>>,
-    ) -> Option<Recipe> {
+        (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
+        pass: Option<Arc<KeptRenderPass>>,
+    ) -> Option<PipelineRecipe> {
         let mut place = Pipeline::default();
         let params = CreateGraphicsPipelinesParams {
             device: Device::default(),
@@ -104,7 +104,7 @@ impl Recipe {
             create_info_count: 1,
             p_create_infos: Ptr::to(info),
             p_allocator: Ptr::NULL,
-            p_pipelines: super::place(&mut place),
+            p_pipelines: super::out_ptr(&mut place),
         };
         if info.render_pass.0 != 0 && pass.is_none() {
             return None;
@@ -112,9 +112,9 @@ impl Recipe {
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { Packed::new(Command::CreateGraphicsPipelines, image, facts) }?;
+        let call = unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, facts) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
-        Some(Recipe { call, layout, sources, kind: Kind::Graphics, pass })
+        Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Graphics, pass })
     }
 
     /// Keeps what one compute pipeline is made of; none where that cannot be kept whole.
@@ -125,8 +125,8 @@ impl Recipe {
     pub(super) unsafe fn compute(
         info: &ComputePipelineCreateInfo,
         facts: &(impl PackContext + ?Sized),
-        (layout, sources): (&Arc<Layout>, &[Source]),
-    ) -> Option<Recipe> {
+        (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
+    ) -> Option<PipelineRecipe> {
         let mut place = Pipeline::default();
         let params = CreateComputePipelinesParams {
             device: Device::default(),
@@ -134,14 +134,14 @@ impl Recipe {
             create_info_count: 1,
             p_create_infos: Ptr::to(info),
             p_allocator: Ptr::NULL,
-            p_pipelines: super::place(&mut place),
+            p_pipelines: super::out_ptr(&mut place),
         };
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { Packed::new(Command::CreateComputePipelines, image, facts) }?;
+        let call = unsafe { PackedCall::new(Command::CreateComputePipelines, image, facts) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
-        Some(Recipe { call, layout, sources, kind: Kind::Compute, pass: None })
+        Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Compute, pass: None })
     }
 
     /// The parameters of the call as they were, in an arena: they live as long as that.
@@ -151,50 +151,50 @@ impl Recipe {
     }
 }
 
-impl Packed {
+impl PackedCall {
     /// None where the call cannot be kept whole.
     ///
     /// # Safety
     ///
     /// `image` must point to the parameters of a call of the command whose pointers obey its VUIDs, and stay until this
     /// returns.
-    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl PackContext + ?Sized)) -> Option<Packed> {
-        let met = Met::default();
+    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl PackContext + ?Sized)) -> Option<PackedCall> {
+        let met = CollectedHandles::default();
         let mut stream = RecordBuffer::default();
         // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
         let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
         // What was left out cannot be made again.
         check(&record).ok().filter(|it| it.omissions() == Omissions::default())?;
-        Some(Packed { record, handles: met.0.into_inner() })
+        Some(PackedCall { record, handles: met.0.into_inner() })
     }
 
     /// The parameters of the call as they were, in an arena: they live as long as that.
     pub(super) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
         let record = check(&self.record).ok()?;
-        let unpacker = Unpacker { handles: &Known(&self.handles), purpose: UnpackPurpose::Driver };
+        let unpacker = Unpacker { handles: &HandlesById(&self.handles), purpose: UnpackPurpose::Driver };
         unpacker.unpack(record, arena).ok()
     }
 }
 
 /// Render passes by their handles.
 #[derive(Default)]
-pub(super) struct Passes {
-    alive: HashMap<u64, Arc<Pass>>,
+pub(super) struct RenderPasses {
+    alive: HashMap<u64, Arc<KeptRenderPass>>,
     /// Destroyed by the application, and still needed.
-    kept: Vec<Arc<Pass>>,
+    kept: Vec<Arc<KeptRenderPass>>,
 }
 
-impl Passes {
+impl RenderPasses {
     pub(super) fn add(&mut self, handle: RenderPass) {
-        self.alive.insert(handle.0, Arc::new(Pass { handle }));
+        self.alive.insert(handle.0, Arc::new(KeptRenderPass { handle }));
     }
 
-    pub(super) fn get(&self, handle: RenderPass) -> Option<Arc<Pass>> {
+    pub(super) fn get(&self, handle: RenderPass) -> Option<Arc<KeptRenderPass>> {
         self.alive.get(&handle.0).cloned()
     }
 
     /// The application destroys one. Says whether it stays, since a recipe needs it.
-    fn destroy(&mut self, handle: RenderPass) -> bool {
+    fn retire(&mut self, handle: RenderPass) -> bool {
         let Some(pass) = self.alive.remove(&handle.0) else { return false };
         let is_needed = Arc::strong_count(&pass) > 1;
         if is_needed {
@@ -204,38 +204,38 @@ impl Passes {
     }
 
     /// Those that nobody needs any more.
-    fn take_unneeded(&mut self) -> Vec<Arc<Pass>> {
+    fn take_unneeded(&mut self) -> Vec<Arc<KeptRenderPass>> {
         self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
     }
 
-    pub(super) fn take_kept(&mut self) -> Vec<Arc<Pass>> {
+    pub(super) fn take_kept(&mut self) -> Vec<Arc<KeptRenderPass>> {
         std::mem::take(&mut self.kept)
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// The application destroys a render pass. Says whether it stays for now. One with callbacks of the application for
     /// its memory does not: they may be gone later.
-    pub(super) fn keeps_pass(&self, handle: RenderPass, p_allocator: Ptr<Opaque>) -> bool {
+    pub(super) fn retain_render_pass(&self, handle: RenderPass, p_allocator: Ptr<Opaque>) -> bool {
         let mut state = self.state();
         if !p_allocator.is_null() {
-            state.passes.alive.remove(&handle.0);
+            state.render_passes.alive.remove(&handle.0);
             return false;
         }
-        state.passes.destroy(handle)
+        state.render_passes.retire(handle)
     }
 
     /// Destroys render passes that no recipe needs any more.
-    pub(super) fn sweep_passes(&self) {
-        let unneeded = self.state().passes.take_unneeded();
+    pub(super) fn destroy_unused_passes(&self) {
+        let unneeded = self.state().render_passes.take_unneeded();
         self.destroy_passes(unneeded);
     }
 
-    pub(super) fn destroy_passes(&self, passes: Vec<Arc<Pass>>) {
+    pub(super) fn destroy_passes(&self, passes: Vec<Arc<KeptRenderPass>>) {
         if let Some(destroy) = self.next.destroy_render_pass {
             // SAFETY: the application destroyed each, so that all uses of it are over
-            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver was not told: `Passes` kept it, and gives it
-            // out once, when no recipe has it or the device ends. It had no callbacks for its memory (`keeps_pass`).
+            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver was not told: `RenderPasses` kept it, and gives it
+            // out once, when no recipe has it or the device ends. It had no callbacks for its memory (`retain_render_pass`).
             passes.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
         }
     }

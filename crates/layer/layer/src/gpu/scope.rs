@@ -8,47 +8,47 @@ use lavascope_settings::Settings;
 use lavascope_spirv::Module;
 use regex::Regex;
 
-use super::recipe::Source;
-use super::{State, slice};
+use super::recipe::ShaderSource;
+use super::{ChecksState, slice};
 use crate::application::find_in_chain;
 use crate::entry::c_str;
 
 /// What the user wants to look at.
 #[derive(Default)]
-pub(super) struct Scope {
+pub(super) struct ShaderSelection {
     /// Whether only shaders are checked that are named or marked.
-    selects: bool,
+    is_limited: bool,
     shaders: Vec<Regex>,
     pipelines: Vec<Regex>,
     /// One pipeline of so many.
-    one_of: u64,
+    sample_interval: u64,
     /// How many there were. Relaxed: only the number counts.
     planned: AtomicU64,
 }
 
-impl Scope {
+impl ShaderSelection {
     /// What is no regular expression is complained of, with the name of its setting.
-    pub(super) fn of(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> Scope {
+    pub(super) fn from_settings(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> ShaderSelection {
         let mut all = |setting: &str, texts: &[String]| -> Vec<Regex> {
             let one = |it: &String| Regex::new(it).map_err(|why| complain(setting, format!("`{it}`: {why}"))).ok();
             texts.iter().filter_map(one).collect()
         };
-        Scope {
-            selects: settings.gpu_select || !settings.gpu_shaders.is_empty(),
+        ShaderSelection {
+            is_limited: settings.gpu_select || !settings.gpu_shaders.is_empty(),
             shaders: all("gpu_shaders", &settings.gpu_shaders),
             pipelines: all("gpu_pipelines", &settings.gpu_pipelines),
-            one_of: settings.gpu_sample.max(1),
+            sample_interval: settings.gpu_sample.max(1),
             planned: AtomicU64::new(0),
         }
     }
 
     /// Whether the next pipeline is one of those that are checked.
-    pub(super) fn takes_next(&self) -> bool {
-        self.planned.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_of.max(1))
+    pub(super) fn take_next_sample(&self) -> bool {
+        self.planned.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.sample_interval.max(1))
     }
 
     /// Whether what is found in a pipeline is told.
-    pub(super) fn takes_pipeline(&self, name: Option<&str>) -> bool {
+    pub(super) fn selects_pipeline(&self, name: Option<&str>) -> bool {
         self.pipelines.is_empty() || name.is_some_and(|name| self.pipelines.iter().any(|it| it.is_match(name)))
     }
 
@@ -57,22 +57,22 @@ impl Scope {
     /// # Safety
     ///
     /// The info must be that of a stage of a valid call that has not returned.
-    pub(super) unsafe fn mark(
+    pub(super) unsafe fn select_stage(
         &self,
-        state: &State,
+        state: &ChecksState,
         info: &PipelineShaderStageCreateInfo,
-        mut source: Source,
-    ) -> Option<Source> {
-        if self.selects {
+        mut source: ShaderSource,
+    ) -> Option<ShaderSource> {
+        if self.is_limited {
             // SAFETY: the contract of this function: the chain of a stage of a valid call.
-            let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { is_marked(info.p_next) };
-            // SAFETY: the contract of this function, which is that of `names_of`.
-            source.is_taken = is_marked || self.takes_names(&unsafe { names_of(state, info, &source.words) });
+            let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { requests_checks(info.p_next) };
+            // SAFETY: the contract of this function, which is that of `shader_names`.
+            source.is_selected = is_marked || self.selects_names(&unsafe { shader_names(state, info, &source.words) });
         }
         Some(source)
     }
 
-    fn takes_names(&self, names: &[String]) -> bool {
+    fn selects_names(&self, names: &[String]) -> bool {
         names.iter().any(|name| self.shaders.iter().any(|it| it.is_match(name)))
     }
 }
@@ -82,7 +82,7 @@ impl Scope {
 /// # Safety
 ///
 /// The chain must be that of an info of a valid call that has not returned.
-pub(super) unsafe fn is_marked(chain: Ptr<Opaque>) -> bool {
+pub(super) unsafe fn requests_checks(chain: Ptr<Opaque>) -> bool {
     let ty = StructureType::VALIDATION_FEATURES_EXT;
     // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
     let Some(found) = (unsafe { find_in_chain::<ValidationFeaturesEXT>(chain, ty) }) else { return false };
@@ -98,7 +98,7 @@ pub(super) unsafe fn is_marked(chain: Ptr<Opaque>) -> bool {
 /// # Safety
 ///
 /// The info must be that of a stage of a valid call that has not returned.
-unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &[u32]) -> Vec<String> {
+unsafe fn shader_names(state: &ChecksState, info: &PipelineShaderStageCreateInfo, words: &[u32]) -> Vec<String> {
     let ty = StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT;
     // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
     // type is that of the structure.
@@ -119,34 +119,34 @@ unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &
 mod tests {
     use super::*;
 
-    fn scope(change: impl FnOnce(&mut Settings)) -> (Scope, Vec<String>) {
+    fn scope(change: impl FnOnce(&mut Settings)) -> (ShaderSelection, Vec<String>) {
         let (mut settings, mut said) = (Settings::default(), Vec::new());
         change(&mut settings);
-        let scope = Scope::of(&settings, &mut |setting, text| said.push(format!("{setting}: {text}")));
+        let scope = ShaderSelection::from_settings(&settings, &mut |setting, text| said.push(format!("{setting}: {text}")));
         (scope, said)
     }
 
     #[test]
     fn shaders_are_chosen_by_any_of_their_names() {
         let (all, _) = scope(|_| ());
-        assert!(!all.selects);
+        assert!(!all.is_limited);
         let (some, said) = scope(|it| it.gpu_shaders = vec!["^sky".into(), "(".into()]);
-        assert!(some.selects && some.takes_names(&["main".into(), "skybox.frag".into()]));
-        assert!(!some.takes_names(&["main".into(), "blue-sky.frag".into()]));
+        assert!(some.is_limited && some.selects_names(&["main".into(), "skybox.frag".into()]));
+        assert!(!some.selects_names(&["main".into(), "blue-sky.frag".into()]));
         assert!(said.len() == 1 && said[0].starts_with("gpu_shaders: `(`: "), "{said:?}");
         let (none, _) = scope(|it| it.gpu_select = true);
-        assert!(none.selects && !none.takes_names(&["main".into()]));
+        assert!(none.is_limited && !none.selects_names(&["main".into()]));
     }
 
     #[test]
     fn pipelines_are_chosen_by_name_and_by_counting() {
         let (all, _) = scope(|_| ());
-        assert!(all.takes_pipeline(None) && all.takes_next() && all.takes_next());
+        assert!(all.selects_pipeline(None) && all.take_next_sample() && all.take_next_sample());
         let (some, _) = scope(|it| it.gpu_pipelines = vec!["shadow".into()]);
-        assert!(some.takes_pipeline(Some("the shadows")) && !some.takes_pipeline(Some("sky")));
-        assert!(!some.takes_pipeline(None));
+        assert!(some.selects_pipeline(Some("the shadows")) && !some.selects_pipeline(Some("sky")));
+        assert!(!some.selects_pipeline(None));
         let (third, _) = scope(|it| it.gpu_sample = 3);
-        let taken: Vec<bool> = (0..7).map(|_| third.takes_next()).collect();
+        let taken: Vec<bool> = (0..7).map(|_| third.take_next_sample()).collect();
         assert_eq!(taken, [true, false, false, true, false, false, true]);
     }
 }

@@ -9,35 +9,35 @@ use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Property, DebugLabels, DiagnosticObject, DiagnosticLocation, Severity};
 use lavascope_instrument::instances::{self, WORKGROUP_SIZE, InstanceCheck, PUSH_BYTES, InvalidInstance};
 
-use super::arena::{Region, is_fine};
-use super::commands::Commands;
+use super::arena::{ArenaRegion, check_success};
+use super::commands::CommandBufferState;
 use super::draws::COMPUTE;
-use super::tell::{Finding, message_object, named};
-use super::{Gpu, State, gpu_of, place, slice};
+use super::tell::{CheckFinding, message_object, named};
+use super::{DeviceChecks, ChecksState, checks_of, out_ptr, slice};
 use crate::DeviceTable;
 use crate::fence::{catch_panic, run_if_enabled};
 use crate::messages::MessageObject;
 
 /// Structures that are gone and still remembered.
-const GONE_MAX: usize = 4096;
+const DESTROYED_MAX: usize = 4096;
 /// How many wrong instances of a build are told one by one.
-pub(super) const ROOM: u32 = 16;
+pub(super) const REPORTED_INSTANCES_MAX: u32 = 16;
 /// Said once, where builds are not checked.
-pub(super) const NOT_LOOKED_AT: &str =
+pub(super) const INSTANCES_UNCHECKED: &str =
     "there is nothing to look at the instances of acceleration structures with: they are not checked";
 
 /// The structures of a device, of one of the two extensions.
 #[derive(Default)]
-pub(super) struct Structures {
+pub(super) struct AccelerationStructures {
     /// By handle.
-    pub(super) live: HashMap<u64, Made>,
+    pub(super) live: HashMap<u64, TrackedStructure>,
     /// The last ones that were destroyed, with their names.
-    gone: VecDeque<(Made, Option<String>)>,
+    destroyed: VecDeque<(TrackedStructure, Option<String>)>,
 }
 
 /// A structure of the application.
 #[derive(Clone, Copy)]
-pub(super) struct Made {
+pub(super) struct TrackedStructure {
     pub(super) handle: u64,
     pub(super) ty: AccelerationStructureTypeKHR,
     /// What instances refer to it by.
@@ -46,46 +46,46 @@ pub(super) struct Made {
 
 /// Which extension a structure is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extension {
+pub(super) enum StructureExtension {
     Khr,
     Nv,
 }
 
-impl Structures {
+impl AccelerationStructures {
     /// What instances may refer to.
     pub(super) fn references(&self) -> impl Iterator<Item = u64> {
         self.live.values().filter(|it| it.ty != AccelerationStructureTypeKHR::TOP_LEVEL_KHR).map(|it| it.address)
     }
 
     /// A structure is destroyed. One that never had an address is not referred to.
-    pub(super) fn end(&mut self, handle: u64, name: Option<String>) {
+    pub(super) fn remove(&mut self, handle: u64, name: Option<String>) {
         let Some(gone) = self.live.remove(&handle).filter(|it| it.address != 0) else { return };
-        if self.gone.len() == GONE_MAX {
-            self.gone.pop_front();
+        if self.destroyed.len() == DESTROYED_MAX {
+            self.destroyed.pop_front();
         }
-        self.gone.push_back((gone, name));
+        self.destroyed.push_back((gone, name));
     }
 
     /// The last one that is gone of which something is so.
-    fn find_gone(&self, is_it: impl Fn(&Made) -> bool) -> Option<&(Made, Option<String>)> {
-        self.gone.iter().rev().find(|it| is_it(&it.0))
+    fn find_destroyed(&self, is_it: impl Fn(&TrackedStructure) -> bool) -> Option<&(TrackedStructure, Option<String>)> {
+        self.destroyed.iter().rev().find(|it| is_it(&it.0))
     }
 }
 
 /// What looks at instances.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Looking {
+pub(super) struct InstanceCheckPipeline {
     pub(super) pipeline: Pipeline,
     pub(super) layout: PipelineLayout,
 }
 
 /// A build that was looked at.
-pub(super) struct Build {
-    pub(super) found: Region,
+pub(super) struct CheckedBuild {
+    pub(super) results: ArenaRegion,
     pub(super) command: &'static str,
     /// Which of the builds of its call, and which geometry, in words; nothing where there is only one.
     pub(super) place: String,
-    pub(super) extension: Extension,
+    pub(super) extension: StructureExtension,
     pub(super) target: u64,
     pub(super) labels: Vec<String>,
 }
@@ -111,7 +111,7 @@ unsafe extern "system" fn create(
 ) -> Result {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkCreateAccelerationStructureKHR-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_acceleration_structure_khr else { return Result::ERROR_INITIALIZATION_FAILED };
     // SAFETY: the driver's function, with the parameters that the application called ours with.
     let result = unsafe { next(device, p_info, p_allocator, p_made) };
@@ -128,11 +128,11 @@ unsafe extern "system" fn create(
 unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, p_allocator: Ptr<Opaque>) {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkDestroyAccelerationStructureKHR-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
-        let name = state.names.end(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
-        state.structures.end(it.0, name);
+        let name = state.names.remove(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
+        state.structures.remove(it.0, name);
     };
     catch_panic("vkDestroyAccelerationStructureKHR", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_khr {
@@ -149,13 +149,13 @@ unsafe extern "system" fn build(
 ) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdBuildAccelerationStructuresKHR-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return };
     // SAFETY: VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-parameter and
     // VUID-vkCmdBuildAccelerationStructuresKHR-ppBuildRangeInfos-parameter: arrays of `count` until the call returns, and
     // VUID-vkCmdBuildAccelerationStructuresKHR-ppBuildRangeInfos-03676: as many ranges as each info has geometries.
     let inputs = || unsafe { inputs(slice(p_infos, count), slice(pp_ranges, count)) };
     let name = "vkCmdBuildAccelerationStructuresKHR";
-    run_if_enabled(name, || gpu.look_at(commands, name, &inputs()), || ());
+    run_if_enabled(name, || gpu.check_instances(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_khr {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, count, p_infos, pp_ranges) };
@@ -172,7 +172,7 @@ unsafe extern "system" fn build_indirect(
 ) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdBuildAccelerationStructuresIndirectKHR-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return };
     // SAFETY: VUID-vkCmdBuildAccelerationStructuresIndirectKHR-pInfos-parameter and the same rule for
     // pIndirectDeviceAddresses, pIndirectStrides and ppMaxPrimitiveCounts: arrays of `count` until the call returns; and
     // VUID-vkCmdBuildAccelerationStructuresIndirectKHR-ppMaxPrimitiveCounts-03653: a count for each geometry of each
@@ -182,7 +182,7 @@ unsafe extern "system" fn build_indirect(
         indirect_inputs(slice(p_infos, count), &places.collect::<Vec<_>>(), slice(pp_counts, count))
     };
     let name = "vkCmdBuildAccelerationStructuresIndirectKHR";
-    run_if_enabled(name, || gpu.look_at(commands, name, &inputs()), || ());
+    run_if_enabled(name, || gpu.check_instances(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_indirect_khr {
         // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, count, p_infos, p_addresses, p_strides, pp_counts) };
@@ -191,7 +191,7 @@ unsafe extern "system" fn build_indirect(
 
 /// Instances that a build reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Input {
+struct BuildInstances {
     place: (usize, usize),
     target: u64,
     address: u64,
@@ -210,7 +210,7 @@ struct Input {
 unsafe fn inputs(
     infos: &[AccelerationStructureBuildGeometryInfoKHR],
     ranges: &[Ptr<AccelerationStructureBuildRangeInfoKHR>],
-) -> Vec<Input> {
+) -> Vec<BuildInstances> {
     let mut all = Vec::new();
     for (at, (info, ranges)) in infos.iter().zip(ranges).enumerate() {
         // SAFETY: the contract of this function: there is a range for each geometry.
@@ -218,8 +218,8 @@ unsafe fn inputs(
         // SAFETY: the contract of this function: a valid info.
         for (number, instances) in unsafe { instances_of(info) } {
             let Some(range) = ranges.get(number).filter(|it| it.primitive_count > 0) else { continue };
-            let input = Input::new((at, number), info, &instances, range.primitive_count);
-            all.push(Input { address: input.address.wrapping_add(u64::from(range.primitive_offset)), ..input });
+            let input = BuildInstances::new((at, number), info, &instances, range.primitive_count);
+            all.push(BuildInstances { address: input.address.wrapping_add(u64::from(range.primitive_offset)), ..input });
         }
     }
     all
@@ -234,7 +234,7 @@ unsafe fn indirect_inputs(
     infos: &[AccelerationStructureBuildGeometryInfoKHR],
     places: &[(u64, u32)],
     counts: &[Ptr<u32>],
-) -> Vec<Input> {
+) -> Vec<BuildInstances> {
     let mut all = Vec::new();
     for (at, ((info, (address, stride)), counts)) in infos.iter().zip(places).zip(counts).enumerate() {
         // SAFETY: the contract of this function: there is a count for each geometry.
@@ -243,7 +243,7 @@ unsafe fn indirect_inputs(
         for (number, instances) in unsafe { instances_of(info) } {
             let Some(count) = counts.get(number).copied().filter(|it| *it > 0) else { continue };
             let range = address.wrapping_add(u64::from(*stride).wrapping_mul(number as u64));
-            all.push(Input { range, ..Input::new((at, number), info, &instances, count) });
+            all.push(BuildInstances { range, ..BuildInstances::new((at, number), info, &instances, count) });
         }
     }
     all
@@ -275,14 +275,14 @@ unsafe fn instances_of(
     of_instances.map(|(number, it)| (number, *it.geometry.instances())).collect()
 }
 
-impl Input {
+impl BuildInstances {
     fn new(
         place: (usize, usize),
         info: &AccelerationStructureBuildGeometryInfoKHR,
         instances: &AccelerationStructureGeometryInstancesDataKHR,
         count: u32,
-    ) -> Input {
-        Input {
+    ) -> BuildInstances {
+        BuildInstances {
             place,
             target: info.dst_acceleration_structure.0,
             address: *instances.data.device_address(),
@@ -293,7 +293,7 @@ impl Input {
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     fn add_structure(&self, made: AccelerationStructureKHR, ty: AccelerationStructureTypeKHR) {
         let Some(ask) = self.next.get_acceleration_structure_device_address_khr else { return };
         let mut info = AccelerationStructureDeviceAddressInfoKHR::zeroed();
@@ -303,40 +303,40 @@ impl Gpu {
         // is ours and lives until the call returns.
         let address = unsafe { ask(self.device, Ptr::to(&info)) };
         let mut state = self.state();
-        state.structures.live.insert(made.0, Made { handle: made.0, ty, address });
+        state.structures.live.insert(made.0, TrackedStructure { handle: made.0, ty, address });
     }
 
     /// Looks at instances before they are read.
-    fn look_at(&self, handle: CommandBuffer, command: &'static str, inputs: &[Input]) {
-        if inputs.is_empty() || !self.config.looks_at_instances || self.has_failed() {
+    fn check_instances(&self, handle: CommandBuffer, command: &'static str, inputs: &[BuildInstances]) {
+        if inputs.is_empty() || !self.config.checks_instances || self.has_failed() {
             return;
         }
         let (words, known_count) = instances::reference_table(self.state().structures.references());
         let Some(slot) = self.slot(handle.0) else { return };
         let Some(mut commands) = slot.hold() else { return };
-        let looked = self.record_looks((handle, command), &mut commands, inputs, (&words, known_count));
+        let looked = self.record_instance_checks((handle, command), &mut commands, inputs, (&words, known_count));
         drop(commands);
         if looked.is_none() {
-            self.say(NOT_LOOKED_AT);
+            self.warn_unchecked(INSTANCES_UNCHECKED);
         }
     }
 
-    fn record_looks(
+    fn record_instance_checks(
         &self,
         (handle, command): (CommandBuffer, &'static str),
-        commands: &mut Commands,
-        inputs: &[Input],
+        commands: &mut CommandBufferState,
+        inputs: &[BuildInstances],
         (words, known_count): (&[u32], u32),
     ) -> Option<()> {
-        let looking = (*self.looking.get_or_init(|| self.make_looking(&instances::shader_words(), PUSH_BYTES, &[])))?;
+        let looking = (*self.instance_check.get_or_init(|| self.create_instance_check(&instances::shader_words(), PUSH_BYTES, &[])))?;
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let known = commands.allocate(self, words.len() as u32)?;
         known.write(words);
         // Before anything is recorded: what begins must come to its end.
-        let all = inputs.iter().map(|_| commands.allocate(self, instances::result_words(ROOM)));
-        let all: Vec<Region> = all.collect::<Option<_>>()?;
-        self.barrier(handle, Barrier::BEFORE)?;
+        let all = inputs.iter().map(|_| commands.allocate(self, instances::result_words(REPORTED_INSTANCES_MAX)));
+        let all: Vec<ArenaRegion> = all.collect::<Option<_>>()?;
+        self.barrier(handle, BarrierScopes::BEFORE_CHECK)?;
         let stages = ShaderStageFlags::COMPUTE;
         // SAFETY: a pipeline of ours, which lives as long as the device; the command buffer is in the recording state,
         // outside of rendering: the application's build, which this runs in, wants that of it
@@ -350,7 +350,7 @@ impl Gpu {
                 valid_references: known.device_address,
                 valid_count: known_count,
                 results: found.device_address,
-                max_results: ROOM,
+                max_results: REPORTED_INSTANCES_MAX,
                 range: input.range,
             };
             let constants = look.push_constants();
@@ -363,22 +363,22 @@ impl Gpu {
             }
             let labels = commands.labels.open().to_vec();
             let place = format!("pInfos[{}].pGeometries[{}], ", input.place.0, input.place.1);
-            let (extension, target) = (Extension::Khr, input.target);
-            commands.builds.push(Build { found, command, place, extension, target, labels });
+            let (extension, target) = (StructureExtension::Khr, input.target);
+            commands.builds.push(CheckedBuild { results: found, command, place, extension, target, labels });
         }
-        self.barrier(handle, Barrier::BEHIND)?;
+        self.barrier(handle, BarrierScopes::BEFORE_BUILD)?;
         let bound = commands.compute_pipeline();
         if bound.0 != 0 {
             // SAFETY: `compute_pipeline` is what the driver has bound for the application, which may not destroy it while
             // the command buffer is recorded; the command buffer is in the state that is said above.
             unsafe { bind(handle, PipelineBindPoint::COMPUTE, bound) };
         }
-        self.bind_objects_again(commands, handle, COMPUTE);
-        commands.pushed.push_again(handle, push);
+        self.rebind_shader_objects(commands, handle, COMPUTE);
+        commands.push_constants.repush(handle, push);
         Some(())
     }
 
-    pub(super) fn barrier(&self, handle: CommandBuffer, it: Barrier) -> Option<()> {
+    pub(super) fn barrier(&self, handle: CommandBuffer, it: BarrierScopes) -> Option<()> {
         let mut memory = MemoryBarrier::zeroed();
         memory.s_type = StructureType::MEMORY_BARRIER;
         (memory.src_access_mask, memory.dst_access_mask) = (AccessFlags(it.access.0), AccessFlags(it.access.1));
@@ -392,7 +392,7 @@ impl Gpu {
     }
 
     /// A pipeline out of a shader of ours, with so many bytes of push constants and such sets.
-    pub(super) fn make_looking(&self, words: &[u32], push_bytes: u32, sets: &[DescriptorSetLayout]) -> Option<Looking> {
+    pub(super) fn create_instance_check(&self, words: &[u32], push_bytes: u32, sets: &[DescriptorSetLayout]) -> Option<InstanceCheckPipeline> {
         let range = PushConstantRange { stage_flags: ShaderStageFlags::COMPUTE, offset: 0, size: push_bytes };
         let mut info = PipelineLayoutCreateInfo::zeroed();
         info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
@@ -400,7 +400,7 @@ impl Gpu {
         info.p_push_constant_ranges = Ptr::to(&range);
         info.set_layout_count = sets.len() as u32;
         info.p_set_layouts = Ptr::to_slice(sets);
-        let mut looking = Looking::default();
+        let mut looking = InstanceCheckPipeline::default();
         let module = self.create_module(words)?;
         let mut create = ComputePipelineCreateInfo::zeroed();
         create.s_type = StructureType::COMPUTE_PIPELINE_CREATE_INFO;
@@ -411,23 +411,23 @@ impl Gpu {
         // SAFETY: this runs inside of a call for a command buffer of the device, which is alive until that returns; infos
         // and places are ours, and live as long as this function. The sets' layouts live as long as the device.
         unsafe {
-            let layout = place(&mut looking.layout);
-            is_fine((self.next.create_pipeline_layout?)(self.device, Ptr::to(&info), Ptr::NULL, layout))?;
+            let layout = out_ptr(&mut looking.layout);
+            check_success((self.next.create_pipeline_layout?)(self.device, Ptr::to(&info), Ptr::NULL, layout))?;
             create.layout = looking.layout;
-            let (cache, made) = (PipelineCache::default(), place(&mut looking.pipeline));
+            let (cache, made) = (PipelineCache::default(), out_ptr(&mut looking.pipeline));
             let result =
                 (self.next.create_compute_pipelines?)(self.device, cache, 1, Ptr::to(&create), Ptr::NULL, made);
             (self.next.destroy_shader_module?)(self.device, module, Ptr::NULL);
-            is_fine(result)?;
+            check_success(result)?;
         }
         Some(looking)
     }
 
     /// The device ends.
-    pub(super) fn end_looking(&self) {
-        let made = [&self.looking, &self.looking_nv].into_iter().filter_map(|it| *it.get()?);
+    pub(super) fn destroy_instance_checks(&self) {
+        let made = [&self.instance_check, &self.instance_check_nv].into_iter().filter_map(|it| *it.get()?);
         made.for_each(|looking| {
-            // SAFETY: made by `make_looking`. `Gpu::end` alone calls this, once, where the device is idle and about to be
+            // SAFETY: made by `create_instance_check`. `DeviceChecks::remove` alone calls this, once, where the device is idle and about to be
             // destroyed (VUID-vkDestroyDevice-device-00378 wants what was made of it to be gone).
             unsafe {
                 if let Some(destroy) = self.next.destroy_pipeline {
@@ -443,24 +443,24 @@ impl Gpu {
 
 /// Stages and accesses, before and behind.
 #[derive(Clone, Copy)]
-pub(super) struct Barrier {
+pub(super) struct BarrierScopes {
     stages: (u32, u32),
     access: (u32, u32),
 }
 
-impl Barrier {
+impl BarrierScopes {
     /// What wrote the instances is done.
-    pub(super) const BEFORE: Barrier = Barrier {
+    pub(super) const BEFORE_CHECK: BarrierScopes = BarrierScopes {
         stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::COMPUTE_SHADER.0),
         access: (AccessFlags::MEMORY_WRITE.0, AccessFlags::SHADER_READ.0 | AccessFlags::SHADER_WRITE.0),
     };
     /// The host reads what shaders wrote.
-    pub(super) const TO_HOST: Barrier = Barrier {
+    pub(super) const TO_HOST: BarrierScopes = BarrierScopes {
         stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::HOST.0),
         access: (AccessFlags::SHADER_WRITE.0, AccessFlags::HOST_READ.0),
     };
     /// The build reads what we wrote.
-    pub(super) const BEHIND: Barrier = Barrier {
+    pub(super) const BEFORE_BUILD: BarrierScopes = BarrierScopes {
         stages: (PipelineStageFlags::COMPUTE_SHADER.0, PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR.0),
         access: (
             AccessFlags::SHADER_WRITE.0,
@@ -469,45 +469,45 @@ impl Barrier {
     };
 }
 
-impl Extension {
+impl StructureExtension {
     pub(super) fn object(self) -> (ObjectType, &'static str) {
         match self {
-            Extension::Khr => (ObjectType::ACCELERATION_STRUCTURE_KHR, "VkAccelerationStructureKHR"),
-            Extension::Nv => (ObjectType::ACCELERATION_STRUCTURE_NV, "VkAccelerationStructureNV"),
+            StructureExtension::Khr => (ObjectType::ACCELERATION_STRUCTURE_KHR, "VkAccelerationStructureKHR"),
+            StructureExtension::Nv => (ObjectType::ACCELERATION_STRUCTURE_NV, "VkAccelerationStructureNV"),
         }
     }
 
     /// The message has the name of the rule; those of the older extension have none.
     fn code(self) -> &'static str {
         match self {
-            Extension::Khr => "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281",
-            Extension::Nv => "UNASSIGNED-Acceleration structure reference unknown",
+            StructureExtension::Khr => "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281",
+            StructureExtension::Nv => "UNASSIGNED-Acceleration structure reference unknown",
         }
     }
 }
 
-impl State {
-    pub(super) fn structures_of(&self, extension: Extension) -> &Structures {
+impl ChecksState {
+    pub(super) fn structures_of(&self, extension: StructureExtension) -> &AccelerationStructures {
         match extension {
-            Extension::Khr => &self.structures,
-            Extension::Nv => &self.structures_nv,
+            StructureExtension::Khr => &self.structures,
+            StructureExtension::Nv => &self.structures_nv,
         }
     }
 
     /// What is wrong with the instances of a build.
-    pub(super) fn find_wrong(&self, build: &Build, (handle, number): (u64, u32)) -> Vec<Finding> {
-        if build.found.word(0) == 0 {
+    pub(super) fn read_wrong_instances(&self, build: &CheckedBuild, (handle, number): (u64, u32)) -> Vec<CheckFinding> {
+        if build.results.read_word(0) == 0 {
             return Vec::new();
         }
-        let (count, told) = instances::read_results(&build.found.read());
-        build.found.write(&vec![0; build.found.words as usize]);
+        let (count, told) = instances::read_results(&build.results.read());
+        build.results.write(&vec![0; build.results.words as usize]);
         let left_out = count as usize - told.len().min(count as usize);
         told.iter().map(|it| self.wrong_instance(build, (handle, number), it, left_out)).collect()
     }
 
-    fn wrong_instance(&self, build: &Build, (handle, number): (u64, u32), wrong: &InvalidInstance, left_out: usize) -> Finding {
+    fn wrong_instance(&self, build: &CheckedBuild, (handle, number): (u64, u32), wrong: &InvalidInstance, left_out: usize) -> CheckFinding {
         let (command, (ty, kind)) = (build.command, build.extension.object());
-        let commands = self.name(ObjectType::COMMAND_BUFFER, handle);
+        let commands = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         let target = self.target_name(build);
         let message = format!(
             "Instance {} refers to {:#x}, {}. Command buffer {}. Acceleration structure {}.",
@@ -535,27 +535,27 @@ impl State {
             self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle),
             message_object((ty, kind, build.target), target),
         ];
-        Finding::Build(Box::new((it, objects)))
+        CheckFinding::WrongInstance(Box::new((it, objects)))
     }
 
     /// What is built may be gone by the time that it is spoken of.
-    fn target_name(&self, build: &Build) -> Option<String> {
+    fn target_name(&self, build: &CheckedBuild) -> Option<String> {
         let structures = self.structures_of(build.extension);
         match structures.live.contains_key(&build.target) {
-            true => self.name(build.extension.object().0, build.target),
-            false => structures.find_gone(|it| it.handle == build.target)?.1.clone(),
+            true => self.debug_name(build.extension.object().0, build.target),
+            false => structures.find_destroyed(|it| it.handle == build.target)?.1.clone(),
         }
     }
 
     /// What a reference leads to.
-    fn reference_text(&self, extension: Extension, reference: u64) -> String {
+    fn reference_text(&self, extension: StructureExtension, reference: u64) -> String {
         let structures = self.structures_of(extension);
-        let is_it = |it: &Made| it.address == reference;
+        let is_it = |it: &TrackedStructure| it.address == reference;
         if let Some(it) = structures.live.values().find(|it| is_it(it)) {
-            let name = self.name(extension.object().0, it.handle);
+            let name = self.debug_name(extension.object().0, it.handle);
             return format!("which is the top level structure {}", named(name.as_deref(), it.handle));
         }
-        match structures.find_gone(is_it) {
+        match structures.find_destroyed(is_it) {
             Some((it, name)) => format!("which is {}, and was destroyed", named(name.as_deref(), it.handle)),
             None => "which is no acceleration structure".to_owned(),
         }
@@ -566,16 +566,16 @@ impl State {
 mod tests {
     use super::*;
 
-    fn structures() -> Structures {
-        let made = |handle, ty, address| (handle, Made { handle, ty, address });
+    fn structures() -> AccelerationStructures {
+        let made = |handle, ty, address| (handle, TrackedStructure { handle, ty, address });
         let (top, bottom) =
             (AccelerationStructureTypeKHR::TOP_LEVEL_KHR, AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR);
         let generic = AccelerationStructureTypeKHR::GENERIC_KHR;
         let live = [made(1, bottom, 0x100), made(2, top, 0x200), made(3, generic, 0x300)].into_iter().collect();
-        let mut structures = Structures { live, gone: VecDeque::new() };
+        let mut structures = AccelerationStructures { live, destroyed: VecDeque::new() };
         for (it, name) in [(made(4, bottom, 0x400), "old"), (made(9, top, 0x900), "scene")] {
             structures.live.extend([it]);
-            structures.end(it.0, Some(name.to_owned()));
+            structures.remove(it.0, Some(name.to_owned()));
         }
         structures
     }
@@ -589,25 +589,25 @@ mod tests {
 
     #[test]
     fn of_structures_that_are_gone_only_the_last_are_remembered() {
-        let mut structures = Structures::default();
-        for handle in 1..=2 * GONE_MAX as u64 {
-            let made = Made { handle, ty: AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR, address: handle << 8 };
+        let mut structures = AccelerationStructures::default();
+        for handle in 1..=2 * DESTROYED_MAX as u64 {
+            let made = TrackedStructure { handle, ty: AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR, address: handle << 8 };
             structures.live.insert(handle, made);
-            structures.end(handle, None);
+            structures.remove(handle, None);
         }
-        assert_eq!((structures.live.len(), structures.gone.len()), (0, GONE_MAX));
-        assert!(structures.find_gone(|it| it.handle == GONE_MAX as u64).is_none());
-        assert!(structures.find_gone(|it| it.handle == GONE_MAX as u64 + 1).is_some());
+        assert_eq!((structures.live.len(), structures.destroyed.len()), (0, DESTROYED_MAX));
+        assert!(structures.find_destroyed(|it| it.handle == DESTROYED_MAX as u64).is_none());
+        assert!(structures.find_destroyed(|it| it.handle == DESTROYED_MAX as u64 + 1).is_some());
     }
 
     #[test]
     fn wrong_instances_are_told_with_what_they_refer_to() {
-        let state = State { structures_nv: structures(), ..State::default() };
+        let state = ChecksState { structures_nv: structures(), ..ChecksState::default() };
         let mut words = vec![3, 0, 0x200, 0, 4, 0x400, 0, 5, 0x500, 7];
-        let found = Region::over(&mut words);
+        let found = ArenaRegion::of_words(&mut words);
         let (command, labels) = ("vkCmdBuildAccelerationStructureNV", Vec::new());
-        let build = Build { found, command, place: String::new(), extension: Extension::Nv, target: 9, labels };
-        let told = state.find_wrong(&build, (0x77, 2));
+        let build = CheckedBuild { results: found, command, place: String::new(), extension: StructureExtension::Nv, target: 9, labels };
+        let told = state.read_wrong_instances(&build, (0x77, 2));
         let texts = [
             "Instance 0 refers to 0x200, which is the top level structure (0x2). Command buffer (0x77). \
              Acceleration structure (scene)(0x9).",
@@ -616,9 +616,9 @@ mod tests {
         ];
         assert_eq!(told.len(), texts.len());
         for (it, text) in told.iter().zip(texts) {
-            let Finding::Build(it) = it else { panic!("not of a build") };
+            let CheckFinding::WrongInstance(it) = it else { panic!("not of a build") };
             assert!(it.0.message.starts_with(text), "{}", it.0.message);
-            assert_eq!((it.0.code.to_string(), &*it.0.function), (Extension::Nv.code().to_owned(), command));
+            assert_eq!((it.0.code.to_string(), &*it.0.function), (StructureExtension::Nv.code().to_owned(), command));
         }
         assert_eq!(words, [0; 10], "what comes next is new");
     }
@@ -641,11 +641,11 @@ mod tests {
         let ranges = [Ptr::to(&range), Ptr::to(&range)];
         // SAFETY: the infos lead to one geometry each, of this function, and the ranges are as many.
         let found = unsafe { inputs(&[bottom, info], &ranges) };
-        let expected = Input { place: (1, 0), target: 7, address: 0x1040, has_addresses: false, count: 5, range: 0 };
+        let expected = BuildInstances { place: (1, 0), target: 7, address: 0x1040, has_addresses: false, count: 5, range: 0 };
         assert_eq!(found, [expected]);
         let (counts, places) = ([Ptr::to(&9), Ptr::to(&9)], [(0x100, 16), (0x9000, 32)]);
         // SAFETY: the infos lead to one geometry each, of this function, and the counts are as many.
         let found = unsafe { indirect_inputs(&[bottom, info], &places, &counts) };
-        assert_eq!(found, [Input { address: 0x1000, count: 9, range: 0x9000, ..expected }]);
+        assert_eq!(found, [BuildInstances { address: 0x1000, count: 9, range: 0x9000, ..expected }]);
     }
 }

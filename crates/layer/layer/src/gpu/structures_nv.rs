@@ -6,11 +6,11 @@
 use lavascope_abi::*;
 use lavascope_instrument::instances::{self, BOUND_PUSH_BYTES, BoundInstanceCheck, WORKGROUP_SIZE};
 
-use super::arena::Region;
-use super::commands::Commands;
+use super::arena::ArenaRegion;
+use super::commands::CommandBufferState;
 use super::draws::COMPUTE;
-use super::structures::{Barrier, Build, Extension, Made, NOT_LOOKED_AT, ROOM};
-use super::{Gpu, gpu_of, slice};
+use super::structures::{BarrierScopes, CheckedBuild, StructureExtension, TrackedStructure, INSTANCES_UNCHECKED, REPORTED_INSTANCES_MAX};
+use super::{DeviceChecks, checks_of, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::fence::{catch_panic, run_if_enabled};
@@ -39,7 +39,7 @@ unsafe extern "system" fn create(
 ) -> Result {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkCreateAccelerationStructureNV-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_acceleration_structure_nv else { return Result::ERROR_INITIALIZATION_FAILED };
     // SAFETY: the driver's function, with the parameters that the application called ours with.
     let result = unsafe { next(device, p_info, p_allocator, p_made) };
@@ -49,7 +49,7 @@ unsafe extern "system" fn create(
         // has written.
         let (ty, made) = unsafe { ((*p_info.as_ptr()).info.type_, *p_made.as_ptr()) };
         // Until it has memory nothing can refer to it.
-        let made = Made { handle: made.0, ty, address: 0 };
+        let made = TrackedStructure { handle: made.0, ty, address: 0 };
         run_if_enabled(
             "vkCreateAccelerationStructureNV",
             || _ = gpu.state().structures_nv.live.insert(made.handle, made),
@@ -66,7 +66,7 @@ unsafe extern "system" fn bind(
 ) -> Result {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkBindAccelerationStructureMemoryNV-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.bind_acceleration_structure_memory_nv else {
         return Result::ERROR_INITIALIZATION_FAILED;
     };
@@ -76,7 +76,7 @@ unsafe extern "system" fn bind(
         // SAFETY: VUID-vkBindAccelerationStructureMemoryNV-pBindInfos-parameter: an array of so many until the call
         // returns.
         let infos = unsafe { slice(p_infos, count) };
-        let ask = || infos.iter().for_each(|it| gpu.structure_has_memory(it.acceleration_structure));
+        let ask = || infos.iter().for_each(|it| gpu.record_structure_reference(it.acceleration_structure));
         run_if_enabled("vkBindAccelerationStructureMemoryNV", ask, || ());
     }
     result
@@ -85,11 +85,11 @@ unsafe extern "system" fn bind(
 unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p_allocator: Ptr<Opaque>) {
     // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
     // (VUID-vkDestroyAccelerationStructureNV-device-parameter).
-    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
-        let name = state.names.end(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
-        state.structures_nv.end(it.0, name);
+        let name = state.names.remove(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
+        state.structures_nv.remove(it.0, name);
     };
     catch_panic("vkDestroyAccelerationStructureNV", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_nv {
@@ -111,12 +111,12 @@ unsafe extern "system" fn build(
 ) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdBuildAccelerationStructureNV-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return };
     // SAFETY: VUID-vkCmdBuildAccelerationStructureNV-pInfo-parameter: a valid structure until the call returns.
     let info = || unsafe { &*p_info.as_ptr() };
     let look = || {
-        if let Some(input) = Input::of(info(), (instance_data, instance_offset), target) {
-            gpu.look_at_bound(commands, &input);
+        if let Some(input) = BoundInstances::of(info(), (instance_data, instance_offset), target) {
+            gpu.check_bound_instances(commands, &input);
         }
     };
     run_if_enabled(BUILD, look, || ());
@@ -130,7 +130,7 @@ unsafe extern "system" fn build(
 
 /// Instances that a build reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Input {
+struct BoundInstances {
     buffer: Buffer,
     /// A multiple of what any device wants of storage buffers, and the words from there to the first instance.
     offset: u64,
@@ -142,38 +142,38 @@ struct Input {
 /// No device asks for more between storage buffers.
 const ALIGNMENT: u64 = 256;
 
-impl Input {
+impl BoundInstances {
     /// None where no instances are read.
     fn of(
         info: &AccelerationStructureInfoNV,
         (buffer, offset): (Buffer, u64),
         target: AccelerationStructureNV,
-    ) -> Option<Input> {
+    ) -> Option<BoundInstances> {
         let is_top = info.type_ == AccelerationStructureTypeKHR::TOP_LEVEL_KHR;
         if !is_top || info.instance_count == 0 || buffer.0 == 0 {
             return None;
         }
         let first_word = (offset % ALIGNMENT / 4) as u32;
         let offset = offset - offset % ALIGNMENT;
-        Some(Input { buffer, offset, first_word, count: info.instance_count, target: target.0 })
+        Some(BoundInstances { buffer, offset, first_word, count: info.instance_count, target: target.0 })
     }
 
     /// What is bound for the shader. The host sees nothing of it.
-    fn region(&self) -> Region {
+    fn region(&self) -> ArenaRegion {
         let words = self.count.saturating_mul(INSTANCE_WORDS).saturating_add(self.first_word);
         // SAFETY: it is bound for the shader that looks at the instances, and nobody reads or writes it as the host.
-        unsafe { Region::of_application(self.buffer, self.offset, words) }
+        unsafe { ArenaRegion::of_application_buffer(self.buffer, self.offset, words) }
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// By now it is known what instances refer to a structure by.
-    fn structure_has_memory(&self, it: AccelerationStructureNV) {
+    fn record_structure_reference(&self, it: AccelerationStructureNV) {
         let Some(ask) = self.next.get_acceleration_structure_handle_nv else { return };
         let mut reference = 0_u64;
         // SAFETY: the application's call, in which this runs, has given memory to the structure
         // (VUID-vkGetAccelerationStructureHandleNV-accelerationStructure-02787); the place is ours and has eight bytes.
-        let result = unsafe { ask(self.device, it, size_of::<u64>() as u64, super::place(&mut reference).cast()) };
+        let result = unsafe { ask(self.device, it, size_of::<u64>() as u64, super::out_ptr(&mut reference).cast()) };
         if result == Result::SUCCESS {
             let mut state = self.state();
             if let Some(made) = state.structures_nv.live.get_mut(&it.0) {
@@ -182,8 +182,8 @@ impl Gpu {
         }
     }
 
-    fn look_at_bound(&self, handle: CommandBuffer, input: &Input) {
-        if !self.config.looks_at_instances || self.has_failed() {
+    fn check_bound_instances(&self, handle: CommandBuffer, input: &BoundInstances) {
+        if !self.config.checks_instances || self.has_failed() {
             return;
         }
         let state = self.state();
@@ -191,36 +191,36 @@ impl Gpu {
         let is_bindable = state.bindable.contains(&input.buffer.0);
         drop(state);
         if !is_bindable {
-            return self.say(NOT_LOOKED_AT);
+            return self.warn_unchecked(INSTANCES_UNCHECKED);
         }
         let Some(slot) = self.slot(handle.0) else { return };
         let Some(mut commands) = slot.hold() else { return };
-        let looked = self.record_bound_look(handle, &mut commands, input, known);
+        let looked = self.record_bound_check(handle, &mut commands, input, known);
         drop(commands);
         if looked.is_none() {
-            self.say(NOT_LOOKED_AT);
+            self.warn_unchecked(INSTANCES_UNCHECKED);
         }
     }
 
-    fn record_bound_look(
+    fn record_bound_check(
         &self,
         handle: CommandBuffer,
-        commands: &mut Commands,
-        input: &Input,
+        commands: &mut CommandBufferState,
+        input: &BoundInstances,
         (words, known_count): (Vec<u32>, u32),
     ) -> Option<()> {
-        let make = || self.make_looking(&instances::bound_shader_words(), BOUND_PUSH_BYTES, &[self.set_layout]);
-        let looking = (*self.looking_nv.get_or_init(make))?;
+        let make = || self.create_instance_check(&instances::bound_shader_words(), BOUND_PUSH_BYTES, &[self.reserved_set_layout]);
+        let looking = (*self.instance_check_nv.get_or_init(make))?;
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let bind_sets = self.next.cmd_bind_descriptor_sets?;
-        let known = self.or_fail(commands.allocate_words(self, &words))?;
-        let found = vec![0; instances::result_words(ROOM) as usize];
-        let found = self.or_fail(commands.allocate_words(self, &found))?;
-        let set = self.or_fail(commands.write_set(self, [input.region(), known, found, found]))?;
-        let look = BoundInstanceCheck { first_word: input.first_word, count: input.count, valid_count: known_count, max_results: ROOM };
+        let known = self.or_stop_checking(commands.allocate_words(self, &words))?;
+        let found = vec![0; instances::result_words(REPORTED_INSTANCES_MAX) as usize];
+        let found = self.or_stop_checking(commands.allocate_words(self, &found))?;
+        let set = self.or_stop_checking(commands.allocate_reserved_set(self, [input.region(), known, found, found]))?;
+        let look = BoundInstanceCheck { first_word: input.first_word, count: input.count, valid_count: known_count, max_results: REPORTED_INSTANCES_MAX };
         let (point, constants) = (PipelineBindPoint::COMPUTE, look.push_constants());
-        self.barrier(handle, Barrier::BEFORE)?;
+        self.barrier(handle, BarrierScopes::BEFORE_CHECK)?;
         // SAFETY: the command buffer is in the recording state, outside of rendering: the application's build, which this
         // runs in, wants that of it (VUID-vkCmdBuildAccelerationStructureNV-renderpass). Pipeline and layout are ours and
         // live as long as the device, with one set and `BOUND_PUSH_BYTES` of push constants, which is what `constants`
@@ -233,20 +233,20 @@ impl Gpu {
             push(handle, looking.layout, stages, 0, BOUND_PUSH_BYTES, Ptr::to_slice(&constants).cast());
             dispatch(handle, input.count.div_ceil(WORKGROUP_SIZE), 1, 1);
         }
-        self.barrier(handle, Barrier::BEHIND)?;
-        self.bind_compute_again(handle, commands);
-        self.bind_objects_again(commands, handle, COMPUTE);
-        let (labels, extension) = (commands.labels.open().to_vec(), Extension::Nv);
+        self.barrier(handle, BarrierScopes::BEFORE_BUILD)?;
+        self.rebind_compute(handle, commands);
+        self.rebind_shader_objects(commands, handle, COMPUTE);
+        let (labels, extension) = (commands.labels.open().to_vec(), StructureExtension::Nv);
         let (place, target) = (String::new(), input.target);
-        commands.builds.push(Build { found, command: BUILD, place, extension, target, labels });
+        commands.builds.push(CheckedBuild { results: found, command: BUILD, place, extension, target, labels });
         Some(())
     }
 }
 
 /// Buffers for ray tracing. The newer extension took the bit for one of its own uses.
-const FOR_RAYS: u32 = BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0;
+const RAY_TRACING_NV: u32 = BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0;
 
-impl Gpu {
+impl DeviceChecks {
     /// What a buffer is made with: those that may hold instances can be bound for the shader that looks at them.
     ///
     /// # Safety
@@ -261,8 +261,8 @@ impl Gpu {
     }
 
     /// Whether the buffer of instances can be bound.
-    pub(super) fn note_bindable(&self, buffer: Buffer, usage: BufferUsageFlags) {
-        let both = FOR_RAYS | BufferUsageFlags::STORAGE_BUFFER.0;
+    pub(super) fn track_bindable_buffer(&self, buffer: Buffer, usage: BufferUsageFlags) {
+        let both = RAY_TRACING_NV | BufferUsageFlags::STORAGE_BUFFER.0;
         if self.next.cmd_build_acceleration_structure_nv.is_some() && usage.0 & both == both {
             self.state().bindable.insert(buffer.0);
         }
@@ -270,7 +270,7 @@ impl Gpu {
 }
 
 fn with_storage(usage: BufferUsageFlags) -> BufferUsageFlags {
-    let more = if usage.0 & FOR_RAYS != 0 { BufferUsageFlags::STORAGE_BUFFER.0 } else { 0 };
+    let more = if usage.0 & RAY_TRACING_NV != 0 { BufferUsageFlags::STORAGE_BUFFER.0 } else { 0 };
     BufferUsageFlags(usage.0 | more)
 }
 
@@ -284,19 +284,19 @@ mod tests {
         info.type_ = AccelerationStructureTypeKHR::TOP_LEVEL_KHR;
         info.instance_count = 3;
         let target = AccelerationStructureNV(9);
-        let found = Input::of(&info, (Buffer(7), 0x1150), target);
-        let expected = Input { buffer: Buffer(7), offset: 0x1100, first_word: 20, count: 3, target: 9 };
+        let found = BoundInstances::of(&info, (Buffer(7), 0x1150), target);
+        let expected = BoundInstances { buffer: Buffer(7), offset: 0x1100, first_word: 20, count: 3, target: 9 };
         assert_eq!(found, Some(expected));
         let bound = expected.region().info();
         assert_eq!((bound.buffer, bound.offset, bound.range), (Buffer(7), 0x1100, 80 + 3 * 64));
         info.type_ = AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR;
-        assert_eq!(Input::of(&info, (Buffer(7), 0x1150), target), None);
+        assert_eq!(BoundInstances::of(&info, (Buffer(7), 0x1150), target), None);
     }
 
     #[test]
     fn buffers_for_rays_can_be_bound() {
         let vertices = BufferUsageFlags::VERTEX_BUFFER;
         assert_eq!(with_storage(vertices), vertices);
-        assert_eq!(with_storage(BufferUsageFlags(FOR_RAYS)).0, FOR_RAYS | BufferUsageFlags::STORAGE_BUFFER.0);
+        assert_eq!(with_storage(BufferUsageFlags(RAY_TRACING_NV)).0, RAY_TRACING_NV | BufferUsageFlags::STORAGE_BUFFER.0);
     }
 }

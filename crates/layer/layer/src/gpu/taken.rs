@@ -7,7 +7,7 @@ use crate::report;
 
 /// What was allocated for checks, and the most that it ever was.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct DeviceMemoryUse {
     counts: Mutex<Counts>,
 }
 
@@ -19,7 +19,7 @@ struct Counts {
     most_bytes: u64,
 }
 
-impl Taken {
+impl DeviceMemoryUse {
     pub(super) fn add(&self, bytes: u64) {
         let mut it = lock(&self.counts);
         it.allocations += 1;
@@ -35,7 +35,7 @@ impl Taken {
     }
 
     /// The device ends.
-    pub(super) fn tell(&self) {
+    pub(super) fn report(&self) {
         let it = *lock(&self.counts);
         report::gpu_memory_use(it.most_allocations, it.most_bytes);
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_most_that_was_taken_is_remembered() {
-        let taken = Taken::default();
+        let taken = DeviceMemoryUse::default();
         taken.add(100);
         taken.add(50);
         taken.remove(100);

@@ -12,35 +12,35 @@ use lavascope_instrument::{CELL_WORDS, Check, IndexUnit, FaultRecord, RecordedFa
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
-use super::addresses::Found;
-use super::arena::Region;
-use super::codes::{Kind, binding_of, code, code_of_site, command_of, is_harmless_if_robust};
-use super::drawn::Draw;
-use super::prints::Printed;
-use super::variants::{CheckedStage, Variant};
-use super::{Gpu, State};
+use super::addresses::BufferAddressLookup;
+use super::arena::ArenaRegion;
+use super::codes::{BoundResourceKind, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust};
+use super::drawn::DrawDescription;
+use super::prints::PrintFinding;
+use super::variants::{InstrumentedStage, PipelineVariant};
+use super::{DeviceChecks, ChecksState};
 use crate::messages::MessageObject;
 use crate::report;
 use crate::told;
 use crate::validation::FindingFilter;
 
 /// Something to tell.
-pub(super) enum Finding {
-    Fault(Box<Fault>),
-    Print(Printed),
+pub(super) enum CheckFinding {
+    Fault(Box<ShaderFault>),
+    Print(PrintFinding),
     /// So many bytes would have been needed for all that was printed.
-    Lost {
+    LostPrints {
         needed: u64,
     },
     /// An instance that an acceleration structure cannot be built of.
-    Build(Box<(Diagnostic, Vec<MessageObject>)>),
+    WrongInstance(Box<(Diagnostic, Vec<MessageObject>)>),
 }
 
 /// A fault that is to be told, once for its place in a shader of a pipeline.
-pub(super) struct Fault {
+pub(super) struct ShaderFault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
-    spot: Spot,
+    site: FaultSite,
     count: u32,
     /// None where the details are not known.
     error: Option<RecordedFault>,
@@ -49,80 +49,80 @@ pub(super) struct Fault {
 }
 
 /// A fault that was told, and how often it had happened by then.
-pub(super) struct Told {
-    told: told::RenderedFinding,
+pub(super) struct ReportedFault {
+    rendered: told::RenderedFinding,
     diagnostic: Diagnostic,
-    spot: Spot,
+    site: FaultSite,
     count: u32,
 }
 
 /// A place in a shader of a pipeline, the same for all of its forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spot {
+pub(super) struct FaultSite {
     pipeline: u32,
     stage: usize,
     instruction: u32,
     check: Check,
 }
 
-impl Spot {
-    fn of(variant: &Variant, stage: &CheckedStage, site: &CheckSite) -> Spot {
+impl FaultSite {
+    fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
         // A shader object is the same whatever it is drawn with.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
-        Spot { pipeline, stage, instruction: site.at.0, check: site.check }
+        FaultSite { pipeline, stage, instruction: site.at.0, check: site.check }
     }
 }
 
 /// Where faults of a site are counted.
 #[derive(Clone, Copy)]
-struct Cell {
-    cells: Region,
+struct SiteCounter {
+    cells: ArenaRegion,
     at: u32,
 }
 
-impl Cell {
-    fn of(variant: &Variant, stage: &CheckedStage, number: u32) -> Cell {
-        Cell { cells: variant.cells, at: stage.cell_base + number * CELL_WORDS }
+impl SiteCounter {
+    fn of(variant: &PipelineVariant, stage: &InstrumentedStage, number: u32) -> SiteCounter {
+        SiteCounter { cells: variant.cells, at: stage.cell_base + number * CELL_WORDS }
     }
 
     fn count(self) -> u32 {
-        self.cells.word(self.at)
+        self.cells.read_word(self.at)
     }
 
     /// The smallest and the largest index.
     fn indices(self) -> (u32, u32) {
-        (!self.cells.word(self.at + 1), self.cells.word(self.at + 2))
+        (!self.cells.read_word(self.at + 1), self.cells.read_word(self.at + 2))
     }
 }
 
 /// What is told of each fault.
-const WANTED: FindingFilter = FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
+const ALL_FINDINGS: FindingFilter = FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false };
 
-impl State {
+impl ChecksState {
     /// The finding of a record, unless it was told before.
-    pub(super) fn find(
+    pub(super) fn find_fault(
         &mut self,
-        draw: &Draw,
+        draw: &DrawDescription,
         commands: (u64, u32),
         queue_labels: &[String],
         record: &FaultRecord,
-    ) -> Option<Finding> {
+    ) -> Option<CheckFinding> {
         let stage = draw.variant.stages.iter().find(|it| it.shader == record.shader)?;
-        let site = stage.made.site_of(record)?;
+        let site = stage.instrumented.site_of(record)?;
         let number = site.decision.number()?;
-        let spot = Spot::of(&draw.variant, stage, site);
-        if !self.is_new(&draw.variant, spot) {
+        let spot = FaultSite::of(&draw.variant, stage, site);
+        if !self.insert_fault(&draw.variant, spot) {
             return None;
         }
-        let cell = Cell::of(&draw.variant, stage, number);
-        let kind = Kind::of(&draw.variant, stage, site);
+        let cell = SiteCounter::of(&draw.variant, stage, number);
+        let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
-        let mut it = self.diagnostic(&draw.variant, stage, site, code(draw.command, kind, &record.fault));
+        let mut it = self.diagnostic(&draw.variant, stage, site, code_of_error(draw.command, kind, &record.fault));
         let (invocation, handle) = (stage_text(&record.invocation), commands.0);
-        let buffer_name = self.name(ObjectType::COMMAND_BUFFER, handle);
+        let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         it.message = format!(
             "{} Command buffer {}. {} {invocation}",
-            words_of(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
+            error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
             named(buffer_name.as_deref(), handle),
             it.message
         );
@@ -132,90 +132,90 @@ impl State {
         it.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
         it.properties.extend(facts_of(&record.fault));
-        if draw.variant.fixed.is_empty() {
+        if draw.variant.fixed_tables.is_empty() {
             it.properties.push(fact("draw", draw.number));
         }
         it.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
-        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.fault)))
+        Some(finish_fault(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.fault)))
     }
 
     /// Whether a fault was not told before; from now on it was.
-    fn is_new(&mut self, variant: &Variant, spot: Spot) -> bool {
-        !variant.is_over() && self.found.insert(spot)
+    fn insert_fault(&mut self, variant: &PipelineVariant, spot: FaultSite) -> bool {
+        !variant.is_retired() && self.reported_sites.insert(spot)
     }
 
     /// Pipelines or shader objects are gone, and so are these forms: all that they found is told.
-    pub(super) fn forget_found(&mut self, ended: &[Arc<Variant>], is_gone: impl Fn(u32) -> bool) {
-        ended.iter().for_each(|it| it.is_over.store(true, Ordering::Relaxed));
-        self.found.retain(|it| !is_gone(it.pipeline));
+    pub(super) fn forget_faults(&mut self, ended: &[Arc<PipelineVariant>], is_gone: impl Fn(u32) -> bool) {
+        ended.iter().for_each(|it| it.is_retired.store(true, Ordering::Relaxed));
+        self.reported_sites.retain(|it| !is_gone(it.pipeline));
     }
 
     /// Whether a site that was seen is told already.
-    pub(super) fn is_told(&self, variant: &Variant, (stage, number): (usize, u32)) -> bool {
+    pub(super) fn is_reported(&self, variant: &PipelineVariant, (stage, number): (usize, u32)) -> bool {
         let stage = &variant.stages[stage];
-        variant.is_over()
-            || stage.made.site(number).is_none_or(|site| self.found.contains(&Spot::of(variant, stage, site)))
+        variant.is_retired()
+            || stage.instrumented.site(number).is_none_or(|site| self.reported_sites.contains(&FaultSite::of(variant, stage, site)))
     }
 
     /// A site that was seen, and whose details nobody will find out.
-    pub(super) fn find_seen(&mut self, variant: &Variant, (stage, number): (usize, u32)) -> Option<Finding> {
+    pub(super) fn find_seen_site(&mut self, variant: &PipelineVariant, (stage, number): (usize, u32)) -> Option<CheckFinding> {
         let stage = &variant.stages[stage];
-        let site = stage.made.site(number)?;
-        let spot = Spot::of(variant, stage, site);
-        if !self.is_new(variant, spot) {
+        let site = stage.instrumented.site(number)?;
+        let spot = FaultSite::of(variant, stage, site);
+        if !self.insert_fault(variant, spot) {
             return None;
         }
-        let kind = Kind::of(variant, stage, site);
-        let code = code_of_site(command_of(stage.kind), kind, site.check);
+        let kind = BoundResourceKind::of(variant, stage, site);
+        let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
         let mut it = self.diagnostic(variant, stage, site, code);
         it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
-        let cell = Cell::of(variant, stage, number);
-        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant, stage)), cell, None))
+        let cell = SiteCounter::of(variant, stage, number);
+        Some(finish_fault(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant, stage)), cell, None))
     }
 
     /// Faults that were counted or seen, and whose records did not fit or were never made.
-    pub(super) fn find_unrecorded(&mut self, variants: &[Arc<Variant>]) -> Vec<Finding> {
+    pub(super) fn find_unrecorded(&mut self, variants: &[Arc<PipelineVariant>]) -> Vec<CheckFinding> {
         let mut found = Vec::new();
         for variant in variants {
             for (at, stage) in variant.stages.iter().enumerate() {
-                let counted = stage.made.sites.iter().filter_map(|it| it.decision.number());
-                let counted = counted.filter(|it| Cell::of(variant, stage, *it).count() > 0).map(|it| (at, it));
-                found.extend(counted.collect::<Vec<_>>().into_iter().filter_map(|it| self.find_seen(variant, it)));
+                let counted = stage.instrumented.sites.iter().filter_map(|it| it.decision.number());
+                let counted = counted.filter(|it| SiteCounter::of(variant, stage, *it).count() > 0).map(|it| (at, it));
+                found.extend(counted.collect::<Vec<_>>().into_iter().filter_map(|it| self.find_seen_site(variant, it)));
             }
-            found.extend(variant.seen().into_iter().filter_map(|it| self.find_seen(variant, it)));
+            found.extend(variant.seen_sites().into_iter().filter_map(|it| self.find_seen_site(variant, it)));
         }
         found
     }
 
     /// Whether a form counted or saw faults that nobody told.
-    pub(super) fn has_untold(&self, variant: &Variant) -> bool {
-        let counts = counts_of(std::slice::from_ref(variant));
-        counts.keys().any(|it| !self.found.contains(it)) || variant.seen().iter().any(|it| !self.is_told(variant, *it))
+    pub(super) fn has_unreported(&self, variant: &PipelineVariant) -> bool {
+        let counts = fault_counts(std::slice::from_ref(variant));
+        counts.keys().any(|it| !self.reported_sites.contains(it)) || variant.seen_sites().iter().any(|it| !self.is_reported(variant, *it))
     }
 
     /// What is wrong with an access at an address.
     fn address_text(&self, address: u64, bytes: u64) -> String {
         let buffer = |handle: u64, name: Option<String>| {
-            format!("buffer {}", named(name.or_else(|| self.name(ObjectType::BUFFER, handle)).as_deref(), handle))
+            format!("buffer {}", named(name.or_else(|| self.debug_name(ObjectType::BUFFER, handle)).as_deref(), handle))
         };
         let what = format!("{bytes} bytes at device address {address:#x} are accessed");
         match self.addresses.find(address) {
-            Found::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
-            Found::Nowhere => format!("{what}, which belongs to no buffer."),
-            Found::In { buffer: it, offset, bytes } => {
+            BufferAddressLookup::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
+            BufferAddressLookup::Nowhere => format!("{what}, which belongs to no buffer."),
+            BufferAddressLookup::InBuffer { buffer: it, offset, bytes } => {
                 format!("{what}, {offset} bytes into {}, which has {bytes} bytes.", buffer(it, None))
             }
-            Found::Behind { buffer: it, distance, bytes } => {
+            BufferAddressLookup::PastEnd { buffer: it, distance, bytes } => {
                 format!("{what}, {distance} bytes behind the end of {}, which has {bytes} bytes.", buffer(it, None))
             }
-            Found::Gone { buffer: it, name } => format!("{what}, in {}, which was destroyed.", buffer(it, name)),
+            BufferAddressLookup::Destroyed { buffer: it, name } => format!("{what}, in {}, which was destroyed.", buffer(it, name)),
         }
     }
 
     /// What is known without a record.
-    fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &CheckSite, code: String) -> Diagnostic {
+    fn diagnostic(&self, variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite, code: String) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
         let mut it = Diagnostic::new(code, Severity::Error, message);
         let name = self.pipeline_name(variant, stage);
@@ -245,7 +245,7 @@ impl State {
     }
 
     /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
-    pub(super) fn shader_text(&self, variant: &Variant, stage: &CheckedStage) -> String {
+    pub(super) fn shader_text(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> String {
         let name = self.pipeline_name(variant, stage);
         if let Some((handle, _)) = stage.object {
             return format!("Shader Object {}.", named(name.as_deref(), handle.0));
@@ -258,35 +258,35 @@ impl State {
     }
 
     /// Which command of which command buffer.
-    pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
-        let name = self.name(ObjectType::COMMAND_BUFFER, handle);
+    pub(super) fn draw_text(&self, draw: &DrawDescription, (handle, number): (u64, u32)) -> String {
+        let name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
         let labels = DebugLabels { queue: Vec::new(), commands: draw.labels.clone() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // Where all draws of a pipeline share their records, nobody knows which one it was.
-        if !draw.variant.fixed.is_empty() {
+        if !draw.variant.fixed_tables.is_empty() {
             return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
         }
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
     /// The name of the pipeline, or of the shader object.
-    pub(super) fn pipeline_name(&self, variant: &Variant, stage: &CheckedStage) -> Option<String> {
+    pub(super) fn pipeline_name(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> Option<String> {
         match stage.object {
             Some(_) => stage.name.get(),
-            None => self.name(ObjectType::PIPELINE, variant.application.0.0),
+            None => self.debug_name(ObjectType::PIPELINE, variant.application.0.0),
         }
     }
 
-    pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
+    pub(super) fn debug_name(&self, ty: ObjectType, handle: u64) -> Option<String> {
         self.names.get(ty, handle)
     }
 
     pub(super) fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
-        message_object((ty, kind, handle), self.name(ty, handle))
+        message_object((ty, kind, handle), self.debug_name(ty, handle))
     }
 
-    fn objects_of(&self, variant: &Variant, stage: &CheckedStage) -> Vec<MessageObject> {
+    fn objects_of(&self, variant: &PipelineVariant, stage: &InstrumentedStage) -> Vec<MessageObject> {
         if let Some((handle, _)) = stage.object {
             return vec![message_object((ObjectType::SHADER_EXT, "VkShaderEXT", handle.0), stage.name.get())];
         }
@@ -307,16 +307,16 @@ pub(super) fn message_object(
 }
 
 /// How often faults happened, in all of some forms of pipelines.
-pub(super) fn counts_of<T: Borrow<Variant>>(variants: &[T]) -> HashMap<Spot, u32> {
+pub(super) fn fault_counts<T: Borrow<PipelineVariant>>(variants: &[T]) -> HashMap<FaultSite, u32> {
     let (mut counts, mut known) = (HashMap::new(), HashSet::new());
     for variant in variants.iter().map(Borrow::borrow) {
         // Shader objects are in many.
         for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
-            for site in &stage.made.sites {
+            for site in &stage.instrumented.sites {
                 let Some(number) = site.decision.number() else { continue };
-                let count = Cell::of(variant, stage, number).count();
+                let count = SiteCounter::of(variant, stage, number).count();
                 if count > 0 {
-                    *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
+                    *counts.entry(FaultSite::of(variant, stage, site)).or_insert(0) += count;
                 }
             }
         }
@@ -328,13 +328,13 @@ pub(super) fn counts_of<T: Borrow<Variant>>(variants: &[T]) -> HashMap<Spot, u32
 const NULL_PAGE: u64 = 1 << 16;
 
 /// With how often it happened so far.
-fn counted(
+fn finish_fault(
     mut it: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, spot, pipeline): (&CheckSite, Spot, Option<String>),
-    cell: Cell,
+    (site, spot, pipeline): (&CheckSite, FaultSite, Option<String>),
+    cell: SiteCounter,
     error: Option<RecordedFault>,
-) -> Finding {
+) -> CheckFinding {
     let (seen, (least, most)) = (cell.count(), cell.indices());
     let count = seen.max(1);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
@@ -346,7 +346,7 @@ fn counted(
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
     it.explanation.insert(0, text);
-    Finding::Fault(Box::new(Fault { diagnostic: it, objects, spot, count, error, pipeline }))
+    CheckFinding::Fault(Box::new(ShaderFault { diagnostic: it, objects, site: spot, count, error, pipeline }))
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Property {
@@ -390,8 +390,8 @@ fn source_text(source: &SourceLine) -> String {
 }
 
 /// What is wrong.
-fn words_of(
-    kind: Kind,
+fn error_text(
+    kind: BoundResourceKind,
     binding: Option<(u32, u32)>,
     site: &CheckSite,
     error: &RecordedFault,
@@ -459,25 +459,25 @@ fn ray_stage(model: u32) -> &'static str {
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Tells what was found, without a lock: the application is called.
-    pub(super) fn tell_all(&self, found: Vec<Finding>) {
+    pub(super) fn report_all(&self, found: Vec<CheckFinding>) {
         for it in found {
             match it {
-                Finding::Fault(it) => self.tell(*it),
-                Finding::Print(it) => self.show(&it),
-                Finding::Lost { needed } => self.say_lost(needed),
-                Finding::Build(it) => drop(self.send(&it.0, &it.1, 1)),
+                CheckFinding::Fault(it) => self.report_fault(*it),
+                CheckFinding::Print(it) => self.report_print(&it),
+                CheckFinding::LostPrints { needed } => self.warn_lost_prints(needed),
+                CheckFinding::WrongInstance(it) => drop(self.send_finding(&it.0, &it.1, 1)),
             }
         }
     }
 
-    fn tell(&self, Fault { mut diagnostic, objects, spot, count, error, pipeline }: Fault) {
-        if !self.config.scope.takes_pipeline(pipeline.as_deref()) {
+    fn report_fault(&self, ShaderFault { mut diagnostic, objects, site: spot, count, error, pipeline }: ShaderFault) {
+        if !self.config.selection.selects_pipeline(pipeline.as_deref()) {
             return;
         }
         let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
-        if error.is_some_and(|it| !self.config.tells(&it)) || is_harmless && !self.config.warns_robust {
+        if error.is_some_and(|it| !self.config.reports(&it)) || is_harmless && !self.config.warns_robust {
             return;
         }
         if is_harmless {
@@ -486,14 +486,14 @@ impl Gpu {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        if let Some(told) = self.send(&diagnostic, &objects, count) {
-            self.state().told.push(Told { told, diagnostic, spot, count });
+        if let Some(told) = self.send_finding(&diagnostic, &objects, count) {
+            self.state().reported_faults.push(ReportedFault { rendered: told, diagnostic, site: spot, count });
         }
     }
 
     /// None where nobody wants to hear of it.
-    fn send(&self, diagnostic: &Diagnostic, objects: &[MessageObject], count: u32) -> Option<told::RenderedFinding> {
-        let told = told::RenderedFinding::new(diagnostic, &self.messages, WANTED);
+    fn send_finding(&self, diagnostic: &Diagnostic, objects: &[MessageObject], count: u32) -> Option<told::RenderedFinding> {
+        let told = told::RenderedFinding::new(diagnostic, &self.messages, ALL_FINDINGS);
         if told.ignored_by.is_some() {
             return None;
         }
@@ -505,26 +505,26 @@ impl Gpu {
     }
 }
 
-impl Told {
+impl ReportedFault {
     /// The number of the pipeline, or of the shader object, that it is about.
     pub(super) fn pipeline(&self) -> u32 {
-        self.spot.pipeline
+        self.site.pipeline
     }
 
     /// Tells the report how often it happened since.
-    pub(super) fn tell_more(&mut self, counts: &HashMap<Spot, u32>) {
-        let now = counts.get(&self.spot).copied().unwrap_or(0);
+    pub(super) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>) {
+        let now = counts.get(&self.site).copied().unwrap_or(0);
         let more = now.saturating_sub(self.count);
         if more > 0 {
-            report::finding(self.told.to_json(&self.diagnostic, u64::from(more)));
+            report::finding(self.rendered.to_json(&self.diagnostic, u64::from(more)));
             self.count = now;
         }
     }
 
     /// As above; then some of what is counted is gone, and the rest is there.
-    pub(super) fn tell_and_forget(&mut self, counts: &HashMap<Spot, u32>, rest: &HashMap<Spot, u32>) {
-        self.tell_more(counts);
-        let [now, rest] = [counts, rest].map(|it| it.get(&self.spot).copied().unwrap_or(0));
+    pub(super) fn report_and_rebase(&mut self, counts: &HashMap<FaultSite, u32>, rest: &HashMap<FaultSite, u32>) {
+        self.report_new_counts(counts);
+        let [now, rest] = [counts, rest].map(|it| it.get(&self.site).copied().unwrap_or(0));
         self.count = self.count.saturating_sub(now.saturating_sub(rest));
     }
 }
@@ -536,15 +536,15 @@ mod tests {
     #[test]
     fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_told_again() {
         let form =
-            |number: u32| Arc::new(Variant { application: (Pipeline(number.into()), number), ..Variant::empty() });
-        let spot = |pipeline| Spot { pipeline, stage: 0, instruction: 1, check: Check::Address };
-        let ([gone, stays], mut state) = ([1, 2].map(form), State::default());
-        assert!(state.is_new(&gone, spot(1)) && state.is_new(&stays, spot(2)));
-        assert!(!state.is_new(&gone, spot(1)) && !state.is_new(&stays, spot(2)));
-        state.forget_found(&[Arc::clone(&gone)], |it| it == 1);
-        assert_eq!(state.found.len(), 1);
+            |number: u32| Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() });
+        let spot = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let ([gone, stays], mut state) = ([1, 2].map(form), ChecksState::default());
+        assert!(state.insert_fault(&gone, spot(1)) && state.insert_fault(&stays, spot(2)));
+        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        state.forget_faults(&[Arc::clone(&gone)], |it| it == 1);
+        assert_eq!(state.reported_sites.len(), 1);
         // Command buffers may have draws with it, and their records.
-        assert!(!state.is_new(&gone, spot(1)) && !state.is_new(&stays, spot(2)));
-        assert_eq!(state.found.len(), 1);
+        assert!(!state.insert_fault(&gone, spot(1)) && !state.insert_fault(&stays, spot(2)));
+        assert_eq!(state.reported_sites.len(), 1);
     }
 }

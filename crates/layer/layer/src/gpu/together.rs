@@ -5,184 +5,184 @@ use std::sync::atomic::AtomicBool;
 
 use lavascope_abi::*;
 
-use super::commands::Commands;
-use super::objects::{Combination, Form, Ground, Key, LINKED, Object, Shaders, Together, Wanted};
-use super::pipelines::Style;
-use super::variants::{Checked, CheckedStage, Origin, Quiet, Variant, lock};
-use super::{Gpu, State, descriptors, feedback};
+use super::commands::CommandBufferState;
+use super::objects::{BoundCombination, ShaderObjectVariant, ShaderObjectLayout, ShaderObjectKey, LINK_STAGE, ShaderObject, VariantShaders, ShaderSet, ShaderObjectStyle};
+use super::pipelines::CheckStyle;
+use super::variants::{InstrumentedPipeline, InstrumentedStage, RebuildOrigin, PermissiveTables, PipelineVariant, lock};
+use super::{DeviceChecks, ChecksState, descriptors, feedback};
 
-impl State {
+impl ChecksState {
     /// The pipeline, or what stands in its place, that a form is one of.
-    pub(super) fn checked_of(&self, variant: &Variant) -> Option<Arc<Checked>> {
-        if variant.objects.is_none() {
+    pub(super) fn pipeline_of_variant(&self, variant: &PipelineVariant) -> Option<Arc<InstrumentedPipeline>> {
+        if variant.shader_objects.is_none() {
             return self.pipelines.get(&variant.application.0.0).cloned();
         }
         let (handle, _) = variant.stages.iter().find_map(|it| it.object)?;
-        let object = self.objects.live.get(&handle.0)?;
-        let keys = lock(&object.together);
-        let all = keys.iter().filter_map(|it| self.objects.together.get(it));
-        let mut checked = all.filter_map(|it| if let Together::Checked(it) = it { Some(it) } else { None });
+        let object = self.shader_objects.live.get(&handle.0)?;
+        let keys = lock(&object.shader_set_keys);
+        let all = keys.iter().filter_map(|it| self.shader_objects.shader_sets.get(it));
+        let mut checked = all.filter_map(|it| if let ShaderSet::Instrumented(it) = it { Some(it) } else { None });
         checked.find(|it| it.number == variant.application.1).cloned()
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Shader objects were bound since the last draw: finds what they are together.
-    pub(super) fn combine(&self, commands: &mut Commands, handle: CommandBuffer, point: usize) {
-        let bound = commands.objects(point);
-        bound.is_new = false;
+    pub(super) fn resolve_shader_objects(&self, commands: &mut CommandBufferState, handle: CommandBuffer, point: usize) {
+        let bound = commands.shader_objects(point);
+        bound.is_changed = false;
         let key = bound.application.clone();
-        match self.together(key) {
-            Together::Checked(checked) => commands.set_pipeline(point, Some(checked)),
-            Together::Plain(shaders) => {
+        match self.shader_set(key) {
+            ShaderSet::Instrumented(checked) => commands.set_pipeline(point, Some(checked)),
+            ShaderSet::Uninstrumented(shaders) => {
                 commands.set_pipeline(point, None);
-                self.bind_objects(commands, handle, point, &shaders);
+                self.bind_shader_objects(commands, handle, point, &shaders);
             }
         }
     }
 
-    fn together(&self, key: Key) -> Together {
+    fn shader_set(&self, key: ShaderObjectKey) -> ShaderSet {
         let state = self.state();
-        if let Some(known) = state.objects.together.get(&key) {
+        if let Some(known) = state.shader_objects.shader_sets.get(&key) {
             return known.clone();
         }
-        let objects: Vec<_> = key.iter().map(|it| state.objects.live.get(&it.1).cloned()).collect();
+        let objects: Vec<_> = key.iter().map(|it| state.shader_objects.live.get(&it.1).cloned()).collect();
         drop(state);
         let made = match objects.iter().cloned().collect::<Option<Vec<_>>>() {
-            Some(objects) => self.checked_objects(objects).map(Together::Checked),
+            Some(objects) => self.instrument_objects(objects).map(ShaderSet::Instrumented),
             None => {
                 // One is as the application made it, and all must have the same sets and push constants.
-                let original = |(at, it): (&(u32, u64), &Option<Arc<Object>>)| {
-                    let original = it.as_ref().and_then(|it| self.original(it));
+                let original = |(at, it): (&(u32, u64), &Option<Arc<ShaderObject>>)| {
+                    let original = it.as_ref().and_then(|it| self.original_shader(it));
                     (at.0, original.map_or(at.1, |it| it.0))
                 };
-                Some(Together::Plain(key.iter().zip(&objects).map(original).collect()))
+                Some(ShaderSet::Uninstrumented(key.iter().zip(&objects).map(original).collect()))
             }
         };
-        let made = made.unwrap_or_else(|| Together::Plain(key.clone()));
-        objects.iter().flatten().for_each(|it| lock(&it.together).push(key.clone()));
-        self.state().objects.together.entry(key).or_insert(made).clone()
+        let made = made.unwrap_or_else(|| ShaderSet::Uninstrumented(key.clone()));
+        objects.iter().flatten().for_each(|it| lock(&it.shader_set_keys).push(key.clone()));
+        self.state().shader_objects.shader_sets.entry(key).or_insert(made).clone()
     }
 
     /// None where nothing is checked.
-    fn checked_objects(&self, objects: Vec<Arc<Object>>) -> Option<Arc<Checked>> {
+    fn instrument_objects(&self, objects: Vec<Arc<ShaderObject>>) -> Option<Arc<InstrumentedPipeline>> {
         let number = self.next_pipeline();
-        let forms: Vec<&Form> = objects.iter().map(|it| &it.first).collect();
-        let branches = objects.first()?.ground.layout.is_in_buffers();
-        let first = Arc::new(self.compose(&objects, &forms, (number, branches), Vec::new())?);
+        let forms: Vec<&ShaderObjectVariant> = objects.iter().map(|it| &it.first).collect();
+        let branches = objects.first()?.object_layout.layout.uses_descriptor_buffers();
+        let first = Arc::new(self.compose_variant(&objects, &forms, (number, branches), Vec::new())?);
         if first.stages.is_empty() && first.requirements.is_empty() {
             return None;
         }
         self.state().variants.push(Arc::clone(&first));
-        let origin = Origin::Objects(Combination { objects });
-        Some(Arc::new(Checked::new(Pipeline::default(), number, Some(origin), first)))
+        let origin = RebuildOrigin::Objects(BoundCombination { objects });
+        Some(Arc::new(InstrumentedPipeline::new(Pipeline::default(), number, Some(origin), first)))
     }
 
     /// What stands in the place of a pipeline.
-    fn compose(
+    fn compose_variant(
         &self,
-        objects: &[Arc<Object>],
-        forms: &[&Form],
+        objects: &[Arc<ShaderObject>],
+        forms: &[&ShaderObjectVariant],
         (number, branches): (u32, bool),
         own: Vec<ShaderEXT>,
-    ) -> Option<Variant> {
-        let ground = &objects.first()?.ground;
-        let mut stages: Vec<CheckedStage> = Vec::new();
+    ) -> Option<PipelineVariant> {
+        let ground = &objects.first()?.object_layout;
+        let mut stages: Vec<InstrumentedStage> = Vec::new();
         for (at, (object, form)) in objects.iter().zip(forms).enumerate() {
             // What is bound together has the same sets and push constants.
-            if !Arc::ptr_eq(&object.ground, ground) {
+            if !Arc::ptr_eq(&object.object_layout, ground) {
                 return None;
             }
             let (name, touch_base) = (object.name.clone(), feedback::touch_base(&stages));
             let object = Some((object.handle, object.number));
-            let stage = |it: &CheckedStage| CheckedStage { index: at, name, object, touch_base, ..it.clone() };
+            let stage = |it: &InstrumentedStage| InstrumentedStage { index: at, name, object, touch_base, ..it.clone() };
             stages.extend(form.stage.as_ref().map(stage));
         }
-        let quiet = if stages.is_empty() { None } else { Some(self.quiet_of(ground)?) };
+        let quiet = if stages.is_empty() { None } else { Some(self.permissive_tables_of(ground)?) };
         let bound = objects.iter().zip(forms).map(|(object, form)| (object.stage.0, form.handle.0)).collect();
-        let reads_addresses = stages.iter().any(|it| it.made.reads_addresses);
-        Some(Variant {
+        let reads_addresses = stages.iter().any(|it| it.instrumented.reads_addresses);
+        Some(PipelineVariant {
             handle: Pipeline::default(),
             application: (Pipeline::default(), number),
             layout: Arc::clone(&ground.layout),
-            way: ground.layout.way?,
+            root_binding: ground.layout.root_binding?,
             stages,
-            cells: self.part_cells(),
-            quiet,
-            fixed: forms.iter().filter_map(|it| it.fixed.clone()).collect(),
+            cells: self.shared_cells(),
+            permissive_tables: quiet,
+            fixed_tables: forms.iter().filter_map(|it| it.fixed.clone()).collect(),
             requirements: forms.iter().flat_map(|it| it.requirements.iter().copied()).collect(),
             reads_addresses,
             branches,
-            keeps_all: false,
-            objects: Some(Shaders { bound, own }),
-            is_over: AtomicBool::new(false),
+            records_all_touches: false,
+            shader_objects: Some(VariantShaders { bound, own }),
+            is_retired: AtomicBool::new(false),
             _leases: Vec::new(),
         })
     }
 
-    fn quiet_of(&self, ground: &Ground) -> Option<Quiet> {
+    fn permissive_tables_of(&self, ground: &ShaderObjectLayout) -> Option<PermissiveTables> {
         let make = || {
-            let table = descriptors::table(&ground.layout, &Default::default(), |_| None);
+            let table = descriptors::descriptor_table(&ground.layout, &Default::default(), |_| None);
             let mut leases = Vec::new();
-            let quiet = self.or_fail(self.quiet(ground.layout.way?, self.part_cells(), &table, &mut leases))?;
+            let quiet = self.or_stop_checking(self.create_permissive_tables(ground.layout.root_binding?, self.shared_cells(), &table, &mut leases))?;
             Some((quiet, leases))
         };
-        ground.quiet.get_or_init(make).as_ref().map(|it| it.0)
+        ground.permissive_tables.get_or_init(make).as_ref().map(|it| it.0)
     }
 
     /// Makes all objects of a combination again.
-    pub(super) fn make_objects(&self, it: &Combination, number: u32, style: &Style) -> Option<Arc<Variant>> {
-        let mut forms: Vec<Form> = Vec::new();
+    pub(super) fn rebuild_objects(&self, it: &BoundCombination, number: u32, style: &CheckStyle) -> Option<Arc<PipelineVariant>> {
+        let mut forms: Vec<ShaderObjectVariant> = Vec::new();
         for (at, object) in it.objects.iter().enumerate() {
             let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-            match self.make_object(object, (style.branches, immediate)) {
+            match self.rebuild_object(object, (style.branches, immediate)) {
                 Some(form) => forms.push(form),
                 None => {
-                    forms.iter().for_each(|it| self.destroy_objects(&[it.handle]));
+                    forms.iter().for_each(|it| self.destroy_shader_objects(&[it.handle]));
                     return None;
                 }
             }
         }
         let own = forms.iter().map(|it| it.handle).collect();
-        let forms: Vec<&Form> = forms.iter().collect();
-        let variant = Arc::new(self.compose(&it.objects, &forms, (number, style.branches), own)?);
+        let forms: Vec<&ShaderObjectVariant> = forms.iter().collect();
+        let variant = Arc::new(self.compose_variant(&it.objects, &forms, (number, style.branches), own)?);
         self.state().variants.push(Arc::clone(&variant));
         Some(variant)
     }
 
     /// It is not linked to others: they are made again as well, and all of them are bound.
-    fn make_object(&self, object: &Object, wanted: Wanted) -> Option<Form> {
+    fn rebuild_object(&self, object: &ShaderObject, wanted: ShaderObjectStyle) -> Option<ShaderObjectVariant> {
         self.with_infos(&object.group, |infos| {
-            let info = infos.get_mut(object.place)?;
-            info.flags.0 &= !LINKED;
-            let words = (Arc::clone(&object.words), object.is_taken);
+            let info = infos.get_mut(object.group_index)?;
+            info.flags.0 &= !LINK_STAGE;
+            let words = (Arc::clone(&object.words), object.is_selected);
             // SAFETY: an info as it was in a valid call, but for its code.
-            let plan = unsafe { self.plan_object(&object.ground, info, words, object.number, wanted) };
-            let made = self.create_objects(std::slice::from_ref(&plan.info))?;
-            Some(plan.form(*made.first()?))
+            let plan = unsafe { self.plan_object(&object.object_layout, info, words, object.number, wanted) };
+            let made = self.create_shader_objects(std::slice::from_ref(&plan.info))?;
+            Some(plan.into_variant(*made.first()?))
         })
     }
 
     /// Binds shader objects where the driver has others.
-    pub(super) fn bind_objects(
+    pub(super) fn bind_shader_objects(
         &self,
-        commands: &mut Commands,
+        commands: &mut CommandBufferState,
         handle: CommandBuffer,
         point: usize,
         wanted: &[(u32, u64)],
     ) {
-        let bound = commands.objects(point);
+        let bound = commands.shader_objects(point);
         if bound.driver == wanted {
             return;
         }
-        let others: Key = wanted.iter().filter(|it| !bound.driver.contains(it)).copied().collect();
+        let others: ShaderObjectKey = wanted.iter().filter(|it| !bound.driver.contains(it)).copied().collect();
         bound.driver = wanted.to_vec();
         self.bind_shaders(handle, &others);
     }
 
     /// Something of ours was bound in their place.
-    pub(super) fn bind_objects_again(&self, commands: &mut Commands, handle: CommandBuffer, point: usize) {
-        self.bind_shaders(handle, &commands.objects(point).driver);
+    pub(super) fn rebind_shader_objects(&self, commands: &mut CommandBufferState, handle: CommandBuffer, point: usize) {
+        self.bind_shaders(handle, &commands.shader_objects(point).driver);
     }
 
     fn bind_shaders(&self, handle: CommandBuffer, shaders: &[(u32, u64)]) {

@@ -5,8 +5,8 @@
 
 use lavascope_abi::*;
 
-use super::structures::Barrier;
-use super::{Gpu, gpu_of};
+use super::structures::BarrierScopes;
+use super::{DeviceChecks, checks_of};
 use crate::DeviceTable;
 use crate::fence::run_if_enabled;
 
@@ -21,7 +21,7 @@ pub(super) fn install(table: &mut DeviceTable) {
 unsafe extern "system" fn begin_rendering(commands: CommandBuffer, p_info: Ptr<RenderingInfo>) {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkCmdBeginRendering-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return };
     let Some(next) = gpu.next.cmd_begin_rendering else { return };
     let note = || {
         // SAFETY: VUID-vkCmdBeginRendering-pRenderingInfo-parameter: a valid structure until the call returns.
@@ -37,19 +37,19 @@ unsafe extern "system" fn begin_rendering(commands: CommandBuffer, p_info: Ptr<R
 unsafe extern "system" fn end(commands: CommandBuffer) -> Result {
     // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
     // returns (VUID-vkEndCommandBuffer-commandBuffer-parameter).
-    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(gpu) = (unsafe { checks_of(commands.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.end_command_buffer else { return Result::ERROR_INITIALIZATION_FAILED };
     run_if_enabled("vkEndCommandBuffer", || gpu.make_visible(commands), || ());
     // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { next(commands) }
 }
 
-impl Gpu {
+impl DeviceChecks {
     fn make_visible(&self, handle: CommandBuffer) {
-        let writes = self.slot(handle.0).and_then(|it| it.with(|it| it.may_end_with_barrier() && it.writes_for_us()));
+        let writes = self.slot(handle.0).and_then(|it| it.with(|it| it.may_end_with_barrier() && it.writes_records()));
         if writes == Some(true) {
             // Without barriers there is no device; and if so, what is coherent is still seen.
-            _ = self.barrier(handle, Barrier::TO_HOST);
+            _ = self.barrier(handle, BarrierScopes::TO_HOST);
         }
     }
 }

@@ -4,29 +4,29 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use super::Gpu;
-use super::pipelines::Style;
-use super::variants::{Checked, lock};
+use super::DeviceChecks;
+use super::pipelines::CheckStyle;
+use super::variants::{InstrumentedPipeline, lock};
 use crate::fence::run_if_enabled;
 use crate::messages::mark_layer_thread;
 
 /// The thread, if it runs.
 #[derive(Default)]
-pub(super) struct Worker(Mutex<Option<Running>>);
+pub(super) struct PipelineWorker(Mutex<Option<WorkerThread>>);
 
-struct Running {
-    jobs: Sender<Job>,
+struct WorkerThread {
+    jobs: Sender<RebuildJob>,
     thread: JoinHandle<()>,
 }
 
 /// A pipeline, and how it is to be made.
-type Job = (Arc<Checked>, Style);
+type RebuildJob = (Arc<InstrumentedPipeline>, CheckStyle);
 
-impl Worker {
+impl PipelineWorker {
     /// Finishes what was asked for, and ends.
     pub(super) fn end(&self) {
         let running = lock(&self.0).take();
-        if let Some(Running { jobs, thread }) = running {
+        if let Some(WorkerThread { jobs, thread }) = running {
             drop(jobs);
             // A panic was told by its fence.
             _ = thread.join();
@@ -34,22 +34,22 @@ impl Worker {
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Has a pipeline made again, soon.
-    pub(super) fn ask_worker(self: &Arc<Gpu>, checked: Arc<Checked>, style: Style) {
+    pub(super) fn request_rebuild(self: &Arc<DeviceChecks>, checked: Arc<InstrumentedPipeline>, style: CheckStyle) {
         let mut running = lock(&self.worker.0);
         if running.is_none() {
-            let (jobs, asked) = channel::<Job>();
-            // Not for ever: the thread ends before the device does (`Worker::end`).
+            let (jobs, asked) = channel::<RebuildJob>();
+            // Not for ever: the thread ends before the device does (`PipelineWorker::end`).
             let gpu = Arc::clone(self);
             let work = move || {
                 mark_layer_thread();
                 for (checked, style) in asked {
-                    run_if_enabled("a pipeline made again", || gpu.make_full(&checked, &style), || ());
+                    run_if_enabled("a pipeline made again", || gpu.build_detailed_variant(&checked, &style), || ());
                 }
             };
             let thread = std::thread::Builder::new().name("lavascope-gpu".to_owned()).spawn(work);
-            *running = thread.ok().map(|thread| Running { jobs, thread });
+            *running = thread.ok().map(|thread| WorkerThread { jobs, thread });
         }
         if let Some(running) = &*running {
             // Nobody listens only if the thread is gone, and then nothing is to be done.

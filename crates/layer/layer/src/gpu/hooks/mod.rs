@@ -7,8 +7,8 @@ mod sets;
 
 use lavascope_abi::*;
 
-use super::pipelines::Plan;
-use super::{Gpu, slice};
+use super::pipelines::PipelinePlan;
+use super::{DeviceChecks, slice};
 use crate::DeviceTable;
 use crate::fence::catch_panic;
 
@@ -20,7 +20,7 @@ macro_rules! hooks {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $ty)*) -> $result {
             // SAFETY: the loader calls this with the parameters of the application, whose first one is a dispatchable handle
             // that is alive until the call returns: every command has a rule `VUID-…-parameter` that says so of it.
-            let Some($gpu) = (unsafe { gpu_of($first.0) }) else { return Default::default() };
+            let Some($gpu) = (unsafe { checks_of($first.0) }) else { return Default::default() };
             let Some(next) = $gpu.next.$name else { return Default::default() };
             // SAFETY: the driver's function of this name, with the parameters that the application called ours with.
             let $forward = || unsafe { next($first $(, $parameter)*) };
@@ -51,7 +51,7 @@ pub(super) fn install(table: &mut DeviceTable) {
 ///
 /// It must lead to a `T` that is valid and that nobody writes to until the application's call returns, and the result
 /// must not be used longer than that.
-pub(super) unsafe fn read<'a, T>(parameter: Ptr<T>) -> &'a T {
+pub(super) unsafe fn deref_param<'a, T>(parameter: Ptr<T>) -> &'a T {
     // SAFETY: the contract of this function: it leads to a valid `T` that nobody writes to for as long as `'a`.
     unsafe { &*parameter.as_ptr() }
 }
@@ -61,13 +61,13 @@ pub(super) unsafe fn read<'a, T>(parameter: Ptr<T>) -> &'a T {
 /// # Safety
 ///
 /// The parameter must lead to a place that a call of the driver has filled with a `T`.
-pub(super) unsafe fn written<T: Copy>(parameter: Ptr<T>) -> T {
+pub(super) unsafe fn read_output<T: Copy>(parameter: Ptr<T>) -> T {
     // SAFETY: the contract of this function: the driver has written a `T` there.
     unsafe { *parameter.as_ptr() }
 }
 
 /// The stages of ray tracing.
-pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
+pub(super) const RAY_TRACING_STAGES: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::ANY_HIT_KHR.0
     | ShaderStageFlags::CLOSEST_HIT_KHR.0
     | ShaderStageFlags::MISS_KHR.0
@@ -75,13 +75,13 @@ pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::CALLABLE_KHR.0;
 
 /// The bind points that stages belong to.
-pub(super) fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> + Clone {
+pub(super) fn bind_points_of_stages(stages: ShaderStageFlags) -> impl Iterator<Item = usize> + Clone {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
-    [graphics, compute, RAYS].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
+    [graphics, compute, RAY_TRACING_STAGES].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Makes pipelines with checks, or without them where the driver does not want them.
     ///
     /// # Safety
@@ -89,20 +89,20 @@ impl Gpu {
     /// `create` must ask the driver for as many pipelines as there are plans, with the cache and the infos that it gets,
     /// with the callbacks `p_allocator`, into the array `p_made`. `p_infos` must be the infos of the application, and
     /// `changed` the same with what the plans say; there may be no plans at all.
-    pub(super) unsafe fn create_planned<T>(
+    pub(super) unsafe fn create_pipelines<T>(
         &self,
         (p_infos, changed): (Ptr<T>, &[T]),
         cache: PipelineCache,
-        plans: Vec<Option<Plan>>,
+        plans: Vec<Option<PipelinePlan>>,
         (p_made, p_allocator): (Ptr<Pipeline>, Ptr<Opaque>),
         create: impl Fn(PipelineCache, Ptr<T>) -> Result,
     ) -> Result {
         if plans.iter().all(Option::is_none) {
             return create(cache, p_infos);
         }
-        let is_bare = plans.iter().flatten().all(Plan::is_bare);
+        let is_bare = plans.iter().flatten().all(PipelinePlan::is_uninstrumented);
         // Not through the application's cache: it would fill with shaders that it never asks for again.
-        let mut result = if is_bare { create(cache, p_infos) } else { create(self.cache, Ptr::to_slice(changed)) };
+        let mut result = if is_bare { create(cache, p_infos) } else { create(self.pipeline_cache, Ptr::to_slice(changed)) };
         let is_planned = result.0 >= 0;
         if !is_planned && !is_bare {
             result = create(cache, p_infos);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::{hooks, read, written};
+use super::{hooks, deref_param, read_output};
 use crate::DeviceTable;
 use crate::fence::{catch_panic, run_if_enabled};
-use crate::gpu::layouts::SetLayout;
-use crate::gpu::pipelines::{Plan, read_words};
-use crate::gpu::recipe::Recipe;
-use crate::gpu::{facts_of, gpu_of, scope, slice};
+use crate::gpu::layouts::SetLayoutState;
+use crate::gpu::pipelines::{PipelinePlan, read_words};
+use crate::gpu::recipe::PipelineRecipe;
+use crate::gpu::{pack_context_of, checks_of, scope, slice};
 
 hooks! {
     create_descriptor_set_layout = fn(device: Device, p_info: Ptr<DescriptorSetLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorSetLayout>) -> Result, |gpu, forward| {
@@ -18,11 +18,11 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter: a valid structure until the call returns;
             // VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter: a place for the handle, which the call has written.
-            let (info, made) = unsafe { (read(p_info), written(p_made)) };
+            let (info, made) = unsafe { (deref_param(p_info), read_output(p_made)) };
             let keep = || {
                 // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter: valid, with its bindings and its chain.
-                let mut layout = unsafe { SetLayout::read(info) };
-                gpu.ask_offsets(made, &mut layout);
+                let mut layout = unsafe { SetLayoutState::read(info) };
+                gpu.query_binding_offsets(made, &mut layout);
                 gpu.state().set_layouts.insert(made.0, Arc::new(layout));
             };
             // Upkeep: by the sets it is decided how a pipeline layout is changed, and that goes on.
@@ -34,7 +34,7 @@ hooks! {
         let is_kept = || {
             let mut state = gpu.state();
             state.set_layouts.remove(&it.0);
-            state.objects.keeps_set_layout(it, p_allocator)
+            state.shader_objects.retain_set_layout(it, p_allocator)
         };
         if !catch_panic("vkDestroyDescriptorSetLayout", is_kept, || false) {
             forward();
@@ -51,22 +51,22 @@ hooks! {
     }
     destroy_pipeline_layout = fn(device: Device, it: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
-            gpu.state().layouts.remove(&it.0);
-            gpu.sets_changed();
+            gpu.state().pipeline_layouts.remove(&it.0);
+            gpu.invalidate_choices();
         };
         catch_panic("vkDestroyPipelineLayout", forget, || ());
         forward();
-        catch_panic("vkDestroyPipelineLayout", || gpu.sweep_layouts(), || ());
+        catch_panic("vkDestroyPipelineLayout", || gpu.destroy_unused_layouts(), || ());
     }
     create_shader_module = fn(device: Device, p_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderModule>) -> Result, |gpu, forward| {
         let result = forward();
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter: a valid structure until the call returns;
             // VUID-vkCreateShaderModule-pShaderModule-parameter: a place for the handle, which the call has written.
-            let (info, made) = unsafe { (read(p_info), written(p_made)) };
+            let (info, made) = unsafe { (deref_param(p_info), read_output(p_made)) };
             let keep = || {
                 // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter: valid, with its code and its chain.
-                let (words, is_marked) = unsafe { (read_words(info), scope::is_marked(info.p_next)) };
+                let (words, is_marked) = unsafe { (read_words(info), scope::requests_checks(info.p_next)) };
                 let mut state = gpu.state();
                 let name = state.names.share(ObjectType::SHADER_MODULE, made.0);
                 state.modules.insert(made.0, (words, name));
@@ -82,7 +82,7 @@ hooks! {
         let forget = || {
             let mut state = gpu.state();
             state.modules.remove(&it.0);
-            state.names.end(ObjectType::SHADER_MODULE, it.0);
+            state.names.remove(ObjectType::SHADER_MODULE, it.0);
             state.marked_modules.remove(&it.0);
         };
         catch_panic("vkDestroyShaderModule", forget, || ());
@@ -92,8 +92,8 @@ hooks! {
         let result = forward();
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateRenderPass-pRenderPass-parameter: a place for the handle, which the call has written.
-            let made = unsafe { written(p_made) };
-            run_if_enabled("vkCreateRenderPass", || gpu.state().passes.add(made), || ());
+            let made = unsafe { read_output(p_made) };
+            run_if_enabled("vkCreateRenderPass", || gpu.state().render_passes.add(made), || ());
         }
         result
     }
@@ -101,13 +101,13 @@ hooks! {
         let result = forward();
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateRenderPass2-pRenderPass-parameter: a place for the handle, which the call has written.
-            let made = unsafe { written(p_made) };
-            run_if_enabled("vkCreateRenderPass2", || gpu.state().passes.add(made), || ());
+            let made = unsafe { read_output(p_made) };
+            run_if_enabled("vkCreateRenderPass2", || gpu.state().render_passes.add(made), || ());
         }
         result
     }
     destroy_render_pass = fn(device: Device, it: RenderPass, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        if !catch_panic("vkDestroyRenderPass", || gpu.keeps_pass(it, p_allocator), || false) {
+        if !catch_panic("vkDestroyRenderPass", || gpu.retain_render_pass(it, p_allocator), || false) {
             forward();
         }
     }
@@ -120,12 +120,12 @@ hooks! {
             // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
             unsafe {
                 let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), std::slice::from_ref(&it.stage))?;
-                plan.recipe = facts_of(device).and_then(|facts| Recipe::compute(it, facts, plan.origin()));
+                plan.recipe = pack_context_of(device).and_then(|facts| PipelineRecipe::compute(it, facts, plan.layout_and_sources()));
                 Some(plan)
             }
         };
         let plans = run_if_enabled("vkCreateComputePipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
-        let change = |(info, plan): (&ComputePipelineCreateInfo, &Option<Plan>)| {
+        let change = |(info, plan): (&ComputePipelineCreateInfo, &Option<PipelinePlan>)| {
             let stage = plan.as_ref().and_then(|it| it.infos.first()).copied().unwrap_or(info.stage);
             ComputePipelineCreateInfo { stage, ..*info }
         };
@@ -135,7 +135,7 @@ hooks! {
         let create = |cache, infos| unsafe { next(device, cache, count, infos, p_allocator, p_made) };
         // SAFETY: VUID-vkCreateComputePipelines-pPipelines-parameter: places for `count` handles, which is as many as
         // there are infos and plans; they are made with `p_allocator`.
-        unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
+        unsafe { gpu.create_pipelines((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
     }
     create_graphics_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<GraphicsPipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, forward| {
         let Some(next) = gpu.next.create_graphics_pipelines else { return forward() };
@@ -147,15 +147,15 @@ hooks! {
             // VUID-vkCreateGraphicsPipelines-device-parameter: the device is alive until the call returns.
             unsafe {
                 let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count))?;
-                let pass = gpu.state().passes.get(it.render_pass);
-                let facts = facts_of(device).filter(|_| plan.is_whole());
-                plan.recipe = facts.and_then(|facts| Recipe::graphics(it, facts, plan.origin(), pass));
+                let pass = gpu.state().render_passes.get(it.render_pass);
+                let facts = pack_context_of(device).filter(|_| plan.is_whole());
+                plan.recipe = facts.and_then(|facts| PipelineRecipe::graphics(it, facts, plan.layout_and_sources(), pass));
                 Some(plan)
             }
         };
         // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
         let plans = catch_panic("vkCreateGraphicsPipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
-        let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<Plan>)| {
+        let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<PipelinePlan>)| {
             let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
             GraphicsPipelineCreateInfo { p_stages: stages, ..*info }
         };
@@ -165,7 +165,7 @@ hooks! {
         let create = |cache, infos| unsafe { next(device, cache, count, infos, p_allocator, p_made) };
         // SAFETY: VUID-vkCreateGraphicsPipelines-pPipelines-parameter: places for `count` handles, which is as many as
         // there are infos and plans; they are made with `p_allocator`.
-        unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
+        unsafe { gpu.create_pipelines((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
     }
     destroy_pipeline = fn(device: Device, it: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
@@ -174,12 +174,12 @@ hooks! {
             let removed = state.pipelines.remove(&it.0);
             drop(state);
             if let Some(checked) = removed {
-                gpu.sets_changed();
-                gpu.pipeline_ends(&checked);
+                gpu.invalidate_choices();
+                gpu.retire_pipeline(&checked);
                 drop(checked);
-                gpu.sweep_passes();
+                gpu.destroy_unused_passes();
             }
-            gpu.state().names.end(ObjectType::PIPELINE, it.0);
+            gpu.state().names.remove(ObjectType::PIPELINE, it.0);
         };
         catch_panic("vkDestroyPipeline", forget, || ());
         forward();
@@ -187,7 +187,7 @@ hooks! {
     allocate_memory = fn(device: Device, p_info: Ptr<MemoryAllocateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DeviceMemory>) -> Result, |gpu, forward| {
         let mut result = forward();
         // What of ours nobody uses at the moment is the application's if it needs it.
-        if LACKS.contains(&result) && catch_panic("vkAllocateMemory", || gpu.release_spares(), || false) {
+        if OUT_OF_MEMORY_RESULTS.contains(&result) && catch_panic("vkAllocateMemory", || gpu.release_spares(), || false) {
             result = forward();
         }
         if result == Result::SUCCESS {
@@ -198,17 +198,17 @@ hooks! {
     free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         if it.0 != 0 {
             gpu.allocations.remove();
-            catch_panic("vkFreeMemory", || gpu.unmapped(it), || ());
+            catch_panic("vkFreeMemory", || gpu.forget_mapping(it), || ());
         }
         forward();
     }
     get_buffer_device_address = fn(device: Device, p_info: Ptr<BufferDeviceAddressInfo>) -> u64, |gpu, forward| {
         let address = forward();
         // SAFETY: VUID-vkGetBufferDeviceAddress-pInfo-parameter: a valid structure until the call returns.
-        let buffer = unsafe { read(p_info) }.buffer;
+        let buffer = unsafe { deref_param(p_info) }.buffer;
         let note = || {
             let mut state = gpu.state();
-            if let Some(bytes) = state.buffers.get(&buffer.0).copied() {
+            if let Some(bytes) = state.buffer_sizes.get(&buffer.0).copied() {
                 state.addresses.add(buffer.0, address, bytes);
             }
         };
@@ -218,7 +218,7 @@ hooks! {
     create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, forward| {
         let Some(next) = gpu.next.create_buffer else { return forward() };
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter: a valid structure until the call returns.
-        let info = unsafe { read(p_info) };
+        let info = unsafe { deref_param(p_info) };
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter: valid, with its chain.
         let usage = run_if_enabled("vkCreateBuffer", || unsafe { gpu.buffer_usage(info) }, || info.usage);
         let changed = BufferCreateInfo { usage, ..*info };
@@ -227,10 +227,10 @@ hooks! {
         let result = unsafe { next(device, Ptr::to(&changed), p_allocator, p_made) };
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateBuffer-pBuffer-parameter: a place for the handle, which the call has written.
-            let made = unsafe { written(p_made) };
+            let made = unsafe { read_output(p_made) };
             let keep = || {
-                gpu.state().buffers.insert(made.0, info.size);
-                gpu.note_bindable(made, usage);
+                gpu.state().buffer_sizes.insert(made.0, info.size);
+                gpu.track_bindable_buffer(made, usage);
             };
             run_if_enabled("vkCreateBuffer", keep, || ());
         }
@@ -239,10 +239,10 @@ hooks! {
     destroy_buffer = fn(device: Device, it: Buffer, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         let forget = || {
             let mut state = gpu.state();
-            state.buffers.remove(&it.0);
+            state.buffer_sizes.remove(&it.0);
             state.bindable.remove(&it.0);
-            state.buffered.forget(it);
-            let name = state.names.end(ObjectType::BUFFER, it.0);
+            state.descriptor_buffers.forget(it);
+            let name = state.names.remove(ObjectType::BUFFER, it.0);
             state.addresses.remove(it.0, name);
         };
         catch_panic("vkDestroyBuffer", forget, || ());
@@ -253,18 +253,18 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkCreateBufferView-pCreateInfo-parameter: a valid structure until the call returns;
             // VUID-vkCreateBufferView-pView-parameter: a place for the handle, which the call has written.
-            let (info, made) = unsafe { (read(p_info), written(p_made)) };
+            let (info, made) = unsafe { (deref_param(p_info), read_output(p_made)) };
             let keep = || {
                 let mut state = gpu.state();
                 let texels = state.texels(info);
-                state.views.insert(made.0, texels);
+                state.view_texels.insert(made.0, texels);
             };
             run_if_enabled("vkCreateBufferView", keep, || ());
         }
         result
     }
     destroy_buffer_view = fn(device: Device, it: BufferView, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
-        catch_panic("vkDestroyBufferView", || _ = gpu.state().views.remove(&it.0), || ());
+        catch_panic("vkDestroyBufferView", || _ = gpu.state().view_texels.remove(&it.0), || ());
         forward();
     }
     set_debug_utils_object_name_ext = fn(device: Device, p_info: Ptr<DebugUtilsObjectNameInfoEXT>) -> Result, |gpu, forward| {
@@ -272,7 +272,7 @@ hooks! {
             // SAFETY: VUID-vkSetDebugUtilsObjectNameEXT-pNameInfo-parameter: a valid structure until the call returns;
             // VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null, or a string that ends with a zero.
             let (it, name) = unsafe {
-                let it = read(p_info);
+                let it = deref_param(p_info);
                 (it, crate::entry::c_str(it.p_object_name))
             };
             let name = name.map(|it| it.to_string_lossy().into_owned());
@@ -284,5 +284,5 @@ hooks! {
 }
 
 /// What a call says that finds no memory.
-const LACKS: [Result; 3] =
+const OUT_OF_MEMORY_RESULTS: [Result; 3] =
     [Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY, Result::ERROR_TOO_MANY_OBJECTS];

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::{hooks, read, written};
+use super::{hooks, deref_param, read_output};
 use crate::DeviceTable;
 use crate::fence::{catch_panic, run_if_enabled};
-use crate::gpu::harvest::Batch;
-use crate::gpu::{Gpu, gpu_of, slice};
+use crate::gpu::harvest::CheckedSubmit;
+use crate::gpu::{DeviceChecks, checks_of, slice};
 
 hooks! {
     queue_submit = fn(queue: Queue, count: u32, p_submits: Ptr<SubmitInfo>, signaled: Fence) -> Result, |gpu, forward| {
         // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: an array of so many until the call returns.
         let submits = unsafe { slice(p_submits, count) };
         let batch = || {
-            let mut batch = Batch::default();
+            let mut batch = CheckedSubmit::default();
             // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: each is valid, with its chain and its arrays.
             submits.iter().for_each(|it| unsafe { batch.add(it) });
             batch
@@ -28,7 +28,7 @@ hooks! {
         // SAFETY: VUID-vkQueueSubmit2-pSubmits-parameter: an array of so many until the call returns.
         let submits = unsafe { slice(p_submits, count) };
         let batch = || {
-            let mut batch = Batch::default();
+            let mut batch = CheckedSubmit::default();
             // SAFETY: VUID-vkQueueSubmit2-pSubmits-parameter: each is valid, with its arrays.
             submits.iter().for_each(|it| unsafe { batch.add2(it) });
             batch
@@ -49,7 +49,7 @@ hooks! {
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkWaitSemaphores-pWaitInfo-parameter: a valid structure, with its arrays, until the call
             // returns; its semaphores are alive until then.
-            run_if_enabled("vkWaitSemaphores", || unsafe { gpu.semaphores_waited(read(p_info)) }, || ());
+            run_if_enabled("vkWaitSemaphores", || unsafe { gpu.semaphores_waited(deref_param(p_info)) }, || ());
         }
         result
     }
@@ -57,7 +57,7 @@ hooks! {
         let result = gpu.after_call(forward());
         if result == Result::SUCCESS {
             // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place for the value, which the call has written.
-            let value = unsafe { written(p_value) };
+            let value = unsafe { read_output(p_value) };
             run_if_enabled("vkGetSemaphoreCounterValue", || gpu.counter_reached(it, value), || ());
         }
         result
@@ -94,20 +94,20 @@ hooks! {
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     /// Work is about to be submitted. Once everything is off, its shaders get tables by which all is right.
-    fn before_submit(&self, name: &str, (queue, signaled): (Queue, Fence), batch: impl Fn() -> Batch) {
-        let permit = || catch_panic(name, || self.permit(&batch().commands), || ());
-        run_if_enabled(name, || self.submit(queue, signaled, batch()), permit);
+    fn before_submit(&self, name: &str, (queue, signaled): (Queue, Fence), batch: impl Fn() -> CheckedSubmit) {
+        let permit = || catch_panic(name, || self.make_permissive(&batch().commands), || ());
+        run_if_enabled(name, || self.record_submission(queue, signaled, batch()), permit);
     }
 
     /// The host is about to let work go on that waits, and that may use what was made meanwhile.
     fn before_signal(&self, name: &str) {
-        run_if_enabled(name, || self.host_signals(), || catch_panic(name, || self.permit_submitted(), || ()));
+        run_if_enabled(name, || self.before_host_signal(), || catch_panic(name, || self.make_submitted_permissive(), || ()));
     }
 
     /// What became of a call: if the device is lost, what was recorded until then is told.
-    fn after_call(self: &Arc<Gpu>, result: Result) -> Result {
+    fn after_call(self: &Arc<DeviceChecks>, result: Result) -> Result {
         if result.0 < 0 {
             // What was submitted may not have been executed.
             self.stop_feedback();

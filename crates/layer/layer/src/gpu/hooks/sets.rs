@@ -2,10 +2,10 @@
 
 use lavascope_abi::*;
 
-use super::{hooks, read};
+use super::{hooks, deref_param};
 use crate::DeviceTable;
 use crate::fence::{catch_panic, run_if_enabled};
-use crate::gpu::{Gpu, gpu_of, slice};
+use crate::gpu::{DeviceChecks, checks_of, slice};
 
 hooks! {
     allocate_descriptor_sets = fn(device: Device, p_info: Ptr<DescriptorSetAllocateInfo>, p_made: Ptr<DescriptorSet>) -> Result, |gpu, forward| {
@@ -14,7 +14,7 @@ hooks! {
             // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter: a valid structure, with its chain, until
             // the call returns; VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter: places for as many handles as
             // it says, which the call has written.
-            let keep = || unsafe { gpu.state().add_sets(read(p_info), p_made) };
+            let keep = || unsafe { gpu.state().track_sets(deref_param(p_info), p_made) };
             run_if_enabled("vkAllocateDescriptorSets", keep, || ());
         }
         result
@@ -25,7 +25,7 @@ hooks! {
         let forget = || {
             let mut state = gpu.state();
             sets.iter().for_each(|it| drop(state.sets.remove(&it.0)));
-            gpu.sets_changed();
+            gpu.invalidate_choices();
         };
         catch_panic("vkFreeDescriptorSets", forget, || ());
         forward()
@@ -47,27 +47,27 @@ hooks! {
             let mut state = gpu.state();
             // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter: each is valid, with its chain and the
             // array that its type asks for.
-            writes.iter().for_each(|it| unsafe { state.write(it) });
-            copies.iter().for_each(|it| state.copy(it));
-            gpu.sets_changed();
+            writes.iter().for_each(|it| unsafe { state.apply_write(it) });
+            copies.iter().for_each(|it| state.apply_copy(it));
+            gpu.invalidate_choices();
         };
         let written = || writes.iter().map(|it| it.dst_set).chain(copies.iter().map(|it| it.dst_set));
         run_if_enabled("vkUpdateDescriptorSets", note, || gpu.forget_contents("vkUpdateDescriptorSets", written()));
     }
 }
 
-impl Gpu {
+impl DeviceChecks {
     fn forget_pool(&self, pool: DescriptorPool) {
         self.state().forget_pool(pool);
-        self.sets_changed();
+        self.invalidate_choices();
     }
 
     /// Sets are written, and nobody notes any more what is in them: by what was known of them nothing is decided.
     pub(in crate::gpu) fn forget_contents(&self, name: &str, sets: impl Iterator<Item = DescriptorSet>) {
         let forget = || {
             let mut state = self.state();
-            sets.for_each(|it| state.sets.get_mut(&it.0).into_iter().for_each(crate::gpu::descriptors::Set::forget));
-            self.sets_changed();
+            sets.for_each(|it| state.sets.get_mut(&it.0).into_iter().for_each(crate::gpu::descriptors::DescriptorSetState::forget_contents));
+            self.invalidate_choices();
         };
         catch_panic(name, forget, || ());
     }

@@ -3,14 +3,14 @@
 use lavascope_abi::Command;
 use lavascope_bench::{Bench, Suite};
 use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
-use lavascope_trace::{BlockWriter, Codec, Header, Merged, RawBlock, Recorded, Recorder, Trace, VERSION};
+use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedReader, RawBlock, StreamRecord, TraceRecorder, Trace, VERSION};
 
 /// Records of the file that is read again and again: of several blocks.
 const RECORDS: u64 = 50_000;
-const HEADER: Header = Header { version: VERSION, id: 1, began: 0, ticks_per_second: 1_000_000_000 };
+const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 1, began: 0, ticks_per_second: 1_000_000_000 };
 
 /// A stream of commands that set state and draw, in the proportions of a frame, with arguments that vary.
-struct Made {
+struct CallGenerator {
     random: u64,
     /// Of each thread.
     calls: [u64; 2],
@@ -18,9 +18,9 @@ struct Made {
     time: u64,
 }
 
-impl Made {
-    fn new() -> Made {
-        Made { random: 1, calls: [0; 2], ends: [0; 2], time: 0 }
+impl CallGenerator {
+    fn new() -> CallGenerator {
+        CallGenerator { random: 1, calls: [0; 2], ends: [0; 2], time: 0 }
     }
 
     fn next(&mut self) -> u64 {
@@ -29,7 +29,7 @@ impl Made {
     }
 
     /// Gives the next record of one of two threads, which hand things over now and then.
-    fn record(&mut self, index: u64, recorder: &mut Recorder, give: &mut impl FnMut(RawBlock)) {
+    fn record(&mut self, index: u64, recorder: &mut TraceRecorder, give: &mut impl FnMut(RawBlock)) {
         let thread = (index / 1000 % 2) as usize;
         let (command, width) = match index % 8 {
             0 => (Command::CmdBindDescriptorSets, 9),
@@ -62,27 +62,27 @@ impl Made {
         let span = self.ends[thread]..self.ends[thread] + record.len() as u64 + 1;
         self.ends[thread] = span.end;
         self.time += 20 + self.next() % 30;
-        recorder.record(Recorded { stream: 1 + thread as u32, span, time: self.time, record }, give);
+        recorder.record(StreamRecord { stream: 1 + thread as u32, span, time: self.time, record }, give);
     }
 }
 
 fn file(codec: Codec) -> Vec<u8> {
-    let (mut made, mut recorder) = (Made::new(), Recorder::default());
+    let (mut made, mut recorder) = (CallGenerator::new(), TraceRecorder::default());
     let mut blocks = Vec::new();
     (0..RECORDS).for_each(|it| made.record(it, &mut recorder, &mut |it| blocks.push(it)));
-    recorder.seal(&mut |it| blocks.push(it));
+    recorder.flush(&mut |it| blocks.push(it));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for it in blocks {
         writer.write(it.pack(codec)).expect("memory takes everything");
     }
-    writer.finish(recorder.moments()).expect("memory takes everything")
+    writer.finish(recorder.seek_points()).expect("memory takes everything")
 }
 
 /// Reads a whole file, as often as it is told.
 fn read(file: &[u8], times: u64) {
     for _ in 0..times {
         let trace = Trace::open(file).expect("it is whole");
-        let mut merged = Merged::new(&trace, None);
+        let mut merged = MergedReader::new(&trace, None);
         let mut count = 0;
         while merged.take_next().expect("it is whole").is_some() {
             count += 1;
@@ -93,7 +93,7 @@ fn read(file: &[u8], times: u64) {
 
 fn main() {
     let mut suite = Suite::default();
-    let (mut made, mut recorder, mut index) = (Made::new(), Recorder::default(), 0);
+    let (mut made, mut recorder, mut index) = (CallGenerator::new(), TraceRecorder::default(), 0);
     suite.add(Bench {
         name: "a record into a block, not packed".to_owned(),
         limit: Some(100.0),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lavascope_record::record::{RecordHeader, RecordPhase};
-use lavascope_trace::{Codec, Slot, TailHeader};
+use lavascope_trace::{Codec, TailSlot, TailHeader};
 use xxhash_rust::xxh3::xxh3_64;
 
 use common::{Random, file, read_all};
@@ -36,16 +36,16 @@ fn main() {
     let mut number = |or| arguments.next().and_then(|it| it.parse().ok()).unwrap_or(or);
     let (seconds, seed): (u64, u64) = (number(10), number(1));
     let folder = arguments.next().map(PathBuf::from);
-    let mut fuzzer = Fuzzer { random: Random(seed), kept: Vec::new(), seen: Seen::new(), folder, rounds: 0 };
+    let mut fuzzer = Fuzzer { random: Random(seed), kept: Vec::new(), coverage: Coverage::new(), folder, rounds: 0 };
     for it in seeds().into_iter().chain(fuzzer.saved()) {
-        fuzzer.seen.is_new(|| fuzzer_read(&it));
+        fuzzer.coverage.insert_coverage(|| fuzzer_read(&it));
         fuzzer.kept.push(it);
     }
     let (first, until) = (fuzzer.kept.len(), Instant::now() + Duration::from_secs(seconds));
     while Instant::now() < until {
         fuzzer.round();
     }
-    let Fuzzer { kept, seen, rounds, .. } = fuzzer;
+    let Fuzzer { kept, coverage: seen, rounds, .. } = fuzzer;
     println!("{rounds} traces in {seconds} s, {} kept beside the first {first}", kept.len() - first);
     match seen.0.len() {
         0 => println!("blind: it was not built by `cargo xtask fuzz --guided`"),
@@ -87,8 +87,8 @@ fn tail() -> Vec<u8> {
             own.push(2 << 48 | call);
             own.extend(head.to_words().into_iter().chain([call, 7]));
         }
-        let size = 64 - Slot::HEAD_WORDS as u64;
-        let slot = Slot { stream, position: 0, committed: own.len() as u64, size };
+        let size = 64 - TailSlot::HEAD_WORDS as u64;
+        let slot = TailSlot { stream, position: 0, committed: own.len() as u64, size };
         own.resize(size as usize, 0);
         words.extend(slot.to_words().into_iter().chain(own));
     }
@@ -96,15 +96,15 @@ fn tail() -> Vec<u8> {
 }
 
 /// By place: bits of how often it was reached by any input.
-struct Seen(Vec<u8>);
+struct Coverage(Vec<u8>);
 
-impl Seen {
-    fn new() -> Seen {
-        Seen(vec![0; COUNT.load(Ordering::Relaxed)])
+impl Coverage {
+    fn new() -> Coverage {
+        Coverage(vec![0; COUNT.load(Ordering::Relaxed)])
     }
 
     /// Whether something reaches what nothing has reached before.
-    fn is_new(&mut self, run: impl FnOnce()) -> bool {
+    fn insert_coverage(&mut self, run: impl FnOnce()) -> bool {
         let (first, count) = (FIRST.load(Ordering::Relaxed), self.0.len());
         if count == 0 {
             run();
@@ -130,7 +130,7 @@ impl Seen {
 struct Fuzzer {
     random: Random,
     kept: Vec<Input>,
-    seen: Seen,
+    coverage: Coverage,
     folder: Option<PathBuf>,
     rounds: u64,
 }
@@ -148,7 +148,7 @@ impl Fuzzer {
             write(&folder.join("now.lava"), &input);
         }
         let begin = Instant::now();
-        if !self.seen.is_new(|| fuzzer_read(&input)) {
+        if !self.coverage.insert_coverage(|| fuzzer_read(&input)) {
             return;
         }
         assert!(begin.elapsed() < Duration::from_secs(10), "a small file takes {:?}", begin.elapsed());
@@ -180,15 +180,15 @@ const HEADER_BYTES: usize = 64;
 const HEAD_BYTES: usize = 72;
 
 /// A file, taken apart.
-struct Parts {
+struct FileParts {
     header: Vec<u8>,
     /// Heads and what is stored.
     blocks: Vec<(Vec<u8>, Vec<u8>)>,
     end: Vec<u8>,
 }
 
-impl Parts {
-    fn of(file: &[u8]) -> Parts {
+impl FileParts {
+    fn of(file: &[u8]) -> FileParts {
         let (header, mut rest) = file.split_at(file.len().min(HEADER_BYTES));
         let mut blocks = Vec::new();
         while rest.starts_with(b"LBLK") && rest.len() >= HEAD_BYTES {
@@ -197,7 +197,7 @@ impl Parts {
             blocks.push((rest[..HEAD_BYTES].to_vec(), rest[HEAD_BYTES..end].to_vec()));
             rest = &rest[end.next_multiple_of(8).min(rest.len())..];
         }
-        Parts { header: header.to_vec(), blocks, end: rest.to_vec() }
+        FileParts { header: header.to_vec(), blocks, end: rest.to_vec() }
     }
 
     /// Put together again; checksums may be made right, and so may sizes.
@@ -234,7 +234,7 @@ fn changed(random: &mut Random, input: &Input, other: &Input) -> Input {
     if random.below(6) == 0 {
         change_bytes(random, &mut tail, &other.tail);
     }
-    let (mut parts, others) = (Parts::of(&input.file), Parts::of(&other.file));
+    let (mut parts, others) = (FileParts::of(&input.file), FileParts::of(&other.file));
     for _ in 0..1 << random.below(4) {
         change_parts(random, &mut parts, &others);
     }
@@ -246,7 +246,7 @@ fn changed(random: &mut Random, input: &Input, other: &Input) -> Input {
     Input { file, tail }
 }
 
-fn change_parts(random: &mut Random, parts: &mut Parts, others: &Parts) {
+fn change_parts(random: &mut Random, parts: &mut FileParts, others: &FileParts) {
     let (at, count) = (random.below(parts.blocks.len()), parts.blocks.len());
     if count == 0 {
         return change_bytes(random, &mut parts.header, &others.header);

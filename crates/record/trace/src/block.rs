@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::bytes::Bytes;
+use crate::bytes::ByteReader;
 use crate::error::TraceError;
 
 /// The version of the format that is written.
@@ -14,7 +14,7 @@ const MAGIC: [u8; 8] = *b"\x89LAVA\r\n\x1a";
 pub(crate) const HEADER_SIZE: usize = 64;
 pub(crate) const BLOCK_HEAD_SIZE: usize = 72;
 /// The bytes of a block's head before its checksum.
-const SUMMED: usize = BLOCK_HEAD_SIZE - 8;
+const CHECKSUMMED_BYTES: usize = BLOCK_HEAD_SIZE - 8;
 /// At the start of each block, so that blocks are found again behind damage.
 pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"LBLK";
 /// Blocks begin at multiples of this.
@@ -22,7 +22,7 @@ pub(crate) const ALIGNMENT: usize = 8;
 
 /// What a file begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct TraceHeader {
     pub version: u32,
     /// A random number that tells captures apart, and leads from a file to its tail.
     pub id: u128,
@@ -32,7 +32,7 @@ pub struct Header {
     pub ticks_per_second: u64,
 }
 
-impl Header {
+impl TraceHeader {
     pub(crate) fn to_bytes(self) -> [u8; HEADER_SIZE] {
         let mut all = [0; HEADER_SIZE];
         all[..8].copy_from_slice(&MAGIC);
@@ -46,14 +46,14 @@ impl Header {
         all
     }
 
-    pub(crate) fn read(file: &[u8]) -> Result<Header, TraceError> {
+    pub(crate) fn read(file: &[u8]) -> Result<TraceHeader, TraceError> {
         if !file.starts_with(&MAGIC) {
             let is_cut = MAGIC.starts_with(file) && !file.is_empty();
             return Err(if is_cut { TraceError::NoHeader } else { TraceError::NoTrace });
         }
         let all = file.get(..HEADER_SIZE).ok_or(TraceError::NoHeader)?;
-        let mut bytes = Bytes::new(&all[8..]);
-        let read = |it: &mut Bytes<'_>| -> Result<_, crate::bytes::Bad> {
+        let mut bytes = ByteReader::new(&all[8..]);
+        let read = |it: &mut ByteReader<'_>| -> Result<_, crate::bytes::FormatError> {
             Ok((it.u32()?, it.u32()?, it.u128()?, it.u64()?, it.u64()?, it.u64()?, it.u64()?))
         };
         let Ok((version, _, id, began, ticks_per_second, _, sum)) = read(&mut bytes) else {
@@ -65,23 +65,23 @@ impl Header {
         if version > VERSION {
             return Err(TraceError::TooNew(version));
         }
-        Ok(Header { version, id, began, ticks_per_second })
+        Ok(TraceHeader { version, id, began, ticks_per_second })
     }
 }
 
 /// Whether a file begins like a trace.
 pub fn is_trace(file: &[u8]) -> bool {
-    Header::read(file) != Err(TraceError::NoTrace)
+    TraceHeader::read(file) != Err(TraceError::NoTrace)
 }
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Kind {
+pub enum BlockKind {
     /// How commands and types of objects are numbered in this file.
     Schema = 1,
     /// Facts about the capture, as JSON.
-    Facts = 2,
+    Metadata = 2,
     /// Large things, by their hash.
     Contents = 3,
     /// Calls of one stream.
@@ -90,9 +90,9 @@ pub enum Kind {
     Index = 5,
 }
 
-impl Kind {
-    pub(crate) fn from_number(number: u8) -> Option<Kind> {
-        [Kind::Schema, Kind::Facts, Kind::Contents, Kind::Calls, Kind::Index].into_iter().find(|it| *it as u8 == number)
+impl BlockKind {
+    pub(crate) fn from_number(number: u8) -> Option<BlockKind> {
+        [BlockKind::Schema, BlockKind::Metadata, BlockKind::Contents, BlockKind::Calls, BlockKind::Index].into_iter().find(|it| *it as u8 == number)
     }
 }
 
@@ -122,7 +122,7 @@ impl Codec {
     }
 
     /// Puts what was compressed in the place of what `to` has. None where it has another size.
-    fn unpack(self, stored: &[u8], raw_size: usize, means: &mut Means, to: &mut Vec<u8>) -> Option<()> {
+    fn unpack(self, stored: &[u8], raw_size: usize, means: &mut Decompressors, to: &mut Vec<u8>) -> Option<()> {
         to.clear();
         let size = match self {
             Codec::None => {
@@ -148,7 +148,7 @@ impl Codec {
 
 /// What unpacking takes, for one block after the other.
 #[derive(Default)]
-pub(crate) struct Means {
+pub(crate) struct Decompressors {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn stored_size(head: &[u8]) -> Option<usize> {
 /// The head of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockHead {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BlockKind,
     pub(crate) codec: Codec,
     /// Of calls: the thread's number.
     pub(crate) stream: u32,
@@ -193,7 +193,7 @@ impl BlockHead {
         all[52..56].copy_from_slice(&self.raw_size.to_le_bytes());
         all[56..60].copy_from_slice(&self.stored_size.to_le_bytes());
         let sum = checksum(&all, stored);
-        all[SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        all[CHECKSUMMED_BYTES..].copy_from_slice(&sum.to_le_bytes());
         all
     }
 
@@ -216,10 +216,10 @@ impl BlockHead {
         }
         let stored = &file[BLOCK_HEAD_SIZE..];
         let stored = stored.get(..stored_size as usize).ok_or("the file ends inside the block")?;
-        if checksum(head, stored) != long(SUMMED) {
+        if checksum(head, stored) != long(CHECKSUMMED_BYTES) {
             return Err("the checksum does not fit: the block is damaged");
         }
-        let kind = Kind::from_number(head[4]).ok_or("a kind of block that this version does not know")?;
+        let kind = BlockKind::from_number(head[4]).ok_or("a kind of block that this version does not know")?;
         let codec = Codec::from_number(head[5]).ok_or("a compression that this version does not know")?;
         Ok(BlockHead {
             kind,
@@ -237,7 +237,7 @@ impl BlockHead {
     }
 
     /// The contents of a block that was read at the start of `file`, in the place of what `to` has.
-    pub(crate) fn contents(self, file: &[u8], means: &mut Means, to: &mut Vec<u8>) -> Result<(), &'static str> {
+    pub(crate) fn unpack(self, file: &[u8], means: &mut Decompressors, to: &mut Vec<u8>) -> Result<(), &'static str> {
         let stored = &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize];
         self.codec.unpack(stored, self.raw_size as usize, means, to).ok_or("it does not unpack to its stated size")
     }
@@ -246,7 +246,7 @@ impl BlockHead {
 /// Of a block: its head without the sum itself, and what is stored behind it.
 fn checksum(head: &[u8], stored: &[u8]) -> u64 {
     let mut sum = Xxh3::new();
-    sum.update(&head[..SUMMED]);
+    sum.update(&head[..CHECKSUMMED_BYTES]);
     sum.update(stored);
     sum.digest()
 }
@@ -255,21 +255,21 @@ fn checksum(head: &[u8], stored: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const HEADER: Header = Header { version: VERSION, id: 7, began: 8, ticks_per_second: 9 };
+    const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 7, began: 8, ticks_per_second: 9 };
 
     #[test]
     fn a_header_comes_back_and_each_damage_has_its_name() {
         let good = HEADER.to_bytes();
-        assert_eq!(Header::read(&good), Ok(HEADER));
-        assert_eq!(Header::read(b"ELF"), Err(TraceError::NoTrace));
-        assert_eq!(Header::read(b""), Err(TraceError::NoTrace));
-        assert_eq!(Header::read(&good[..5]), Err(TraceError::NoHeader));
-        assert_eq!(Header::read(&good[..60]), Err(TraceError::NoHeader));
+        assert_eq!(TraceHeader::read(&good), Ok(HEADER));
+        assert_eq!(TraceHeader::read(b"ELF"), Err(TraceError::NoTrace));
+        assert_eq!(TraceHeader::read(b""), Err(TraceError::NoTrace));
+        assert_eq!(TraceHeader::read(&good[..5]), Err(TraceError::NoHeader));
+        assert_eq!(TraceHeader::read(&good[..60]), Err(TraceError::NoHeader));
         let mut bad = good;
         bad[33] ^= 1;
-        assert_eq!(Header::read(&bad), Err(TraceError::BadHeader));
-        let newer = Header { version: VERSION + 1, ..HEADER };
-        assert_eq!(Header::read(&newer.to_bytes()), Err(TraceError::TooNew(VERSION + 1)));
+        assert_eq!(TraceHeader::read(&bad), Err(TraceError::BadHeader));
+        let newer = TraceHeader { version: VERSION + 1, ..HEADER };
+        assert_eq!(TraceHeader::read(&newer.to_bytes()), Err(TraceError::TooNew(VERSION + 1)));
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let raw: Vec<u8> = (0..5000u32).map(|it| (it / 7) as u8).collect();
         for codec in [Codec::Zstd, Codec::Lz4] {
             let packed = codec.pack(&raw).expect("this is easy to compress");
-            let (mut means, mut to) = (Means::default(), Vec::new());
+            let (mut means, mut to) = (Decompressors::default(), Vec::new());
             assert_eq!(codec.unpack(&packed, raw.len(), &mut means, &mut to), Some(()));
             assert_eq!(to, raw);
             assert_eq!(codec.unpack(&packed, raw.len() - 1, &mut means, &mut to), None, "{codec:?}");
@@ -290,7 +290,7 @@ mod tests {
     fn any_flipped_bit_of_a_block_is_seen() {
         let stored = [1, 2, 3];
         let head = BlockHead {
-            kind: Kind::Calls,
+            kind: BlockKind::Calls,
             codec: Codec::None,
             stream: 3,
             sequence: 4,
@@ -306,7 +306,7 @@ mod tests {
         block.extend(stored);
         assert_eq!(BlockHead::read(&block), Ok(head));
         let mut contents = vec![7; 9];
-        assert_eq!(head.contents(&block, &mut Means::default(), &mut contents), Ok(()));
+        assert_eq!(head.unpack(&block, &mut Decompressors::default(), &mut contents), Ok(()));
         assert_eq!(contents, stored);
         for bit in 0..block.len() * 8 {
             block[bit / 8] ^= 1 << (bit % 8);

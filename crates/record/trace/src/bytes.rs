@@ -2,25 +2,25 @@
 
 /// What is wrong with bytes, and at which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bad {
+pub(crate) struct FormatError {
     pub(crate) at: usize,
     pub(crate) what: &'static str,
 }
 
 /// Bytes from outside, read from front to back.
 #[derive(Clone)]
-pub(crate) struct Bytes<'a> {
+pub(crate) struct ByteReader<'a> {
     all: &'a [u8],
     at: usize,
 }
 
-impl<'a> Bytes<'a> {
-    pub(crate) fn new(all: &'a [u8]) -> Bytes<'a> {
-        Bytes { all, at: 0 }
+impl<'a> ByteReader<'a> {
+    pub(crate) fn new(all: &'a [u8]) -> ByteReader<'a> {
+        ByteReader { all, at: 0 }
     }
 
-    pub(crate) fn bad<T>(&self, what: &'static str) -> Result<T, Bad> {
-        Err(Bad { at: self.at, what })
+    pub(crate) fn error<T>(&self, what: &'static str) -> Result<T, FormatError> {
+        Err(FormatError { at: self.at, what })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -36,61 +36,61 @@ impl<'a> Bytes<'a> {
         self.all.len() - self.at
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Bad> {
-        let Some(taken) = self.all[self.at..].get(..count) else { return self.bad("it ends too early") };
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+        let Some(taken) = self.all[self.at..].get(..count) else { return self.error("it ends too early") };
         self.at += count;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Bad> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let taken = self.take(N)?;
         Ok(std::array::from_fn(|it| taken[it]))
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Bad> {
+    pub(crate) fn u8(&mut self) -> Result<u8, FormatError> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Bad> {
+    pub(crate) fn u16(&mut self) -> Result<u16, FormatError> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Bad> {
+    pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Bad> {
+    pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u128(&mut self) -> Result<u128, Bad> {
+    pub(crate) fn u128(&mut self) -> Result<u128, FormatError> {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
     /// Seven bits in each byte, the lowest first; the top bit says that there are more.
-    pub(crate) fn varint(&mut self) -> Result<u64, Bad> {
+    pub(crate) fn varint(&mut self) -> Result<u64, FormatError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
             let bits = u64::from(byte & 0x7f);
             if shift == 63 && bits > 1 {
-                return self.bad("a number is too large");
+                return self.error("a number is too large");
             }
             value |= bits << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
         }
-        self.bad("a number is too long")
+        self.error("a number is too long")
     }
 
     /// A number of things of which each takes at least a byte, or which is at most `max`.
-    pub(crate) fn count(&mut self, max: usize) -> Result<usize, Bad> {
+    pub(crate) fn count(&mut self, max: usize) -> Result<usize, FormatError> {
         let before = self.at;
         let count = self.varint()?;
         match usize::try_from(count) {
             Ok(count) if count <= max => Ok(count),
-            _ => Err(Bad { at: before, what: "a count is larger than what could be there" }),
+            _ => Err(FormatError { at: before, what: "a count is larger than what could be there" }),
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
             for value in [1u64 << shift, (1u64 << shift) - 1, u64::MAX >> shift] {
                 let mut to = Vec::new();
                 put_varint(&mut to, value);
-                let mut from = Bytes::new(&to);
+                let mut from = ByteReader::new(&to);
                 assert_eq!((from.varint(), from.is_empty()), (Ok(value), true));
             }
         }
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn what_is_too_long_or_cut_is_an_error_with_its_place() {
-        assert_eq!(Bytes::new(&[0xff; 11]).varint(), Err(Bad { at: 10, what: "a number is too large" }));
-        assert_eq!(Bytes::new(&[0x80; 2]).varint(), Err(Bad { at: 2, what: "it ends too early" }));
-        assert_eq!(Bytes::new(&[5]).count(4).map_err(|it| it.at), Err(0));
+        assert_eq!(ByteReader::new(&[0xff; 11]).varint(), Err(FormatError { at: 10, what: "a number is too large" }));
+        assert_eq!(ByteReader::new(&[0x80; 2]).varint(), Err(FormatError { at: 2, what: "it ends too early" }));
+        assert_eq!(ByteReader::new(&[5]).count(4).map_err(|it| it.at), Err(0));
     }
 }

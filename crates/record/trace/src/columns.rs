@@ -9,7 +9,7 @@ use lavascope_record::RecordPhase;
 use lavascope_record::record::{HEADER_SIZE, RecordHeader, beside};
 use rustc_hash::FxHashMap;
 
-use crate::bytes::{Bad, Bytes, put_varint};
+use crate::bytes::{FormatError, ByteReader, put_varint};
 
 /// Words of a head.
 pub(crate) const HEAD_WORDS: usize = HEADER_SIZE / 8;
@@ -22,43 +22,43 @@ pub(crate) const LANES: usize = 2;
 
 /// What records must share to stand in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct RecordShape {
     pub(crate) command: u16,
     pub(crate) kind: u8,
     pub(crate) remarks: u8,
     pub(crate) body_words: u32,
     /// Whether the body is not here: its words are the hashes of its pieces.
-    pub(crate) is_elsewhere: bool,
+    pub(crate) is_external: bool,
     /// Words of each row.
     pub(crate) width: u32,
 }
 
-struct Table {
-    shape: Shape,
+struct ShapeTable {
+    shape: RecordShape,
     /// Row after row.
     rows: Vec<u64>,
 }
 
 /// The body of a record, behind its head.
 #[derive(Clone, Copy)]
-pub(crate) enum Body<'a> {
-    Here(&'a [u64]),
+pub(crate) enum RecordBody<'a> {
+    Inline(&'a [u64]),
     /// Two words for each piece.
-    Elsewhere(&'a [u64]),
+    External(&'a [u64]),
 }
 
 /// Records of one stream on their way into a block.
 #[derive(Default)]
-pub(crate) struct Gather {
-    shapes: FxHashMap<Shape, u16>,
-    tables: Vec<Table>,
+pub(crate) struct ColumnEncoder {
+    shapes: FxHashMap<RecordShape, u16>,
+    tables: Vec<ShapeTable>,
     order: Vec<u16>,
     times: Vec<u64>,
     /// Records with touches: which, and how many.
-    touched: Vec<(u32, u32)>,
-    touches: Vec<u64>,
+    edge_counts: Vec<(u32, u32)>,
+    edges: Vec<u64>,
     /// Records whose number is not the one that is expected.
-    odd: Vec<(u32, u64)>,
+    unexpected_calls: Vec<(u32, u64)>,
     /// Number and time of the record before the first, and of the last.
     first: (u64, u64),
     last: (u64, u64),
@@ -66,10 +66,10 @@ pub(crate) struct Gather {
     room: usize,
 }
 
-impl Gather {
+impl ColumnEncoder {
     /// A block behind a record with this number and time.
-    pub(crate) fn after(last: (u64, u64)) -> Gather {
-        Gather { first: last, last, ..Gather::default() }
+    pub(crate) fn after(last: (u64, u64)) -> ColumnEncoder {
+        ColumnEncoder { first: last, last, ..ColumnEncoder::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -89,23 +89,23 @@ impl Gather {
         self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }
 
-    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: Body<'_>, touches: &[u64]) {
+    pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, touches: &[u64]) {
         let (row, is_elsewhere) = match body {
-            Body::Here(row) => (row, false),
-            Body::Elsewhere(row) => (row, true),
+            RecordBody::Inline(row) => (row, false),
+            RecordBody::External(row) => (row, true),
         };
-        let shape = Shape {
+        let shape = RecordShape {
             command: head.command,
             kind: head.kind,
             remarks: head.omissions,
             body_words: head.body_words,
-            is_elsewhere,
+            is_external: is_elsewhere,
             width: row.len() as u32,
         };
         let index = self.order.len() as u32;
         let tables = &mut self.tables;
         let table = *self.shapes.entry(shape).or_insert_with(|| {
-            tables.push(Table { shape, rows: Vec::new() });
+            tables.push(ShapeTable { shape, rows: Vec::new() });
             (tables.len() - 1) as u16
         });
         self.tables[usize::from(table)].rows.extend_from_slice(row);
@@ -113,12 +113,12 @@ impl Gather {
         // Clocks of different processors may disagree by a little.
         let time = time.max(self.last.1);
         self.times.push(time - self.last.1);
-        if head.call != expected(self.last.0, head.kind) {
-            self.odd.push((index, head.call));
+        if head.call != expected_call(self.last.0, head.kind) {
+            self.unexpected_calls.push((index, head.call));
         }
         if !touches.is_empty() {
-            self.touched.push((index, touches.len() as u32));
-            self.touches.extend_from_slice(touches);
+            self.edge_counts.push((index, touches.len() as u32));
+            self.edges.extend_from_slice(touches);
         }
         self.last = (head.call, time);
         self.room += HEAD_WORDS + row.len() + touches.len() + 1;
@@ -138,10 +138,10 @@ impl Gather {
         } else {
             to.extend(self.order.iter().flat_map(|it| it.to_le_bytes()));
         }
-        put_pairs(&mut to, self.odd.iter().copied());
-        put_pairs(&mut to, self.touched.iter().map(|it| (it.0, u64::from(it.1))));
+        put_pairs(&mut to, self.unexpected_calls.iter().copied());
+        put_pairs(&mut to, self.edge_counts.iter().map(|it| (it.0, u64::from(it.1))));
         put_planes(&mut to, self.times.iter().copied(), self.times.len());
-        put_planes(&mut to, self.touches.iter().copied(), self.touches.len());
+        put_planes(&mut to, self.edges.iter().copied(), self.edges.len());
         for table in &self.tables {
             table.encode(&mut to);
         }
@@ -150,25 +150,25 @@ impl Gather {
 }
 
 /// The number of the record behind one with number `last`: the next call, or the second half of that one.
-pub(crate) fn expected(last: u64, kind: u8) -> u64 {
+pub(crate) fn expected_call(last: u64, kind: u8) -> u64 {
     let is_next = kind == RecordPhase::Enter as u8 || beside::has_own_number(kind);
     if is_next { last.wrapping_add(1) } else { last }
 }
 
-impl Shape {
+impl RecordShape {
     fn encode(self, to: &mut Vec<u8>) {
         to.extend(self.command.to_le_bytes());
-        to.extend([self.kind, self.remarks, u8::from(self.is_elsewhere)]);
+        to.extend([self.kind, self.remarks, u8::from(self.is_external)]);
         put_varint(to, u64::from(self.body_words));
         put_varint(to, u64::from(self.width));
     }
 
-    pub(crate) fn decode(from: &mut Bytes<'_>) -> Result<Shape, Bad> {
+    pub(crate) fn decode(from: &mut ByteReader<'_>) -> Result<RecordShape, FormatError> {
         let (command, kind, remarks) = (from.u16()?, from.u8()?, from.u8()?);
         let is_elsewhere = match from.u8()? {
             0 => false,
             1 => true,
-            _ => return from.bad("a body is neither here nor elsewhere"),
+            _ => return from.error("a body is neither here nor elsewhere"),
         };
         let body_words = from.count(u32::MAX as usize)? as u32;
         let width = from.count(WORDS_MAX)? as u32;
@@ -177,9 +177,9 @@ impl Shape {
             true => body_words as usize > HEAD_WORDS && width > 0 && width.is_multiple_of(2),
         };
         if !is_fitting {
-            return from.bad("a body is not as long as its shape says");
+            return from.error("a body is not as long as its shape says");
         }
-        Ok(Shape { command, kind, remarks, body_words, is_elsewhere, width })
+        Ok(RecordShape { command, kind, remarks, body_words, is_external: is_elsewhere, width })
     }
 }
 
@@ -188,7 +188,7 @@ pub(crate) const ALL_ALIKE: u8 = 0;
 pub(crate) const PLAIN: u8 = 1;
 pub(crate) const DIFFERENCES: u8 = 2;
 
-impl Table {
+impl ShapeTable {
     fn lane(&self, lane: usize) -> impl Iterator<Item = u32> + Clone + '_ {
         let width = self.shape.width as usize;
         let (word, shift) = (lane / LANES, 32 * (lane % LANES));
@@ -228,15 +228,15 @@ fn mode(values: impl Iterator<Item = u32> + Clone) -> u8 {
 
 fn differences(values: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = u32> + Clone {
     let mut last = 0u32;
-    values.map(move |it| fold(it.wrapping_sub(std::mem::replace(&mut last, it))))
+    values.map(move |it| zigzag(it.wrapping_sub(std::mem::replace(&mut last, it))))
 }
 
 /// Small numbers of both signs as small numbers.
-fn fold(step: u32) -> u32 {
+fn zigzag(step: u32) -> u32 {
     step << 1 ^ ((step as i32) >> 31) as u32
 }
 
-pub(crate) fn unfold(folded: u32) -> u32 {
+pub(crate) fn unzigzag(folded: u32) -> u32 {
     folded >> 1 ^ (folded & 1).wrapping_neg()
 }
 
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn differences_of_both_signs_fold() {
         for step in [0, 1, u32::MAX, 5, u32::MAX - 4, 1 << 31, (1 << 31) - 1] {
-            assert_eq!(unfold(fold(step)), step);
+            assert_eq!(unzigzag(zigzag(step)), step);
         }
-        assert!(fold(u32::MAX) < 3);
+        assert!(zigzag(u32::MAX) < 3);
     }
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::block::BLOCK_MAX;
-use crate::bytes::{Bad, Bytes};
+use crate::bytes::{FormatError, ByteReader};
 
 /// Names a piece of content.
 pub type ContentHash = u128;
@@ -27,13 +27,13 @@ pub(crate) fn hash(bytes: &[u8]) -> ContentHash {
 
 /// Pieces on their way into a block.
 #[derive(Default)]
-pub(crate) struct Contents {
+pub(crate) struct ContentStore {
     block: Vec<u8>,
     count: u32,
     known: FxHashSet<ContentHash>,
 }
 
-impl Contents {
+impl ContentStore {
     /// Adds a piece if it is not in the file yet.
     pub(crate) fn add(&mut self, piece: &[u8]) -> ContentHash {
         debug_assert!(piece.len() <= PIECE_MAX && self.block.len() + PIECE_HEAD + piece.len() <= BLOCK_MAX);
@@ -63,8 +63,8 @@ impl Contents {
 }
 
 /// The pieces of a block.
-pub(crate) fn pieces(block: &[u8]) -> Result<Vec<(ContentHash, Range<usize>)>, Bad> {
-    let mut from = Bytes::new(block);
+pub(crate) fn pieces(block: &[u8]) -> Result<Vec<(ContentHash, Range<usize>)>, FormatError> {
+    let mut from = ByteReader::new(block);
     let mut all = Vec::new();
     while !from.is_empty() {
         let (hash, size) = (from.u128()?, from.u32()? as usize);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn equal_pieces_are_stored_once() {
-        let mut contents = Contents::default();
+        let mut contents = ContentStore::default();
         let (one, two) = (contents.add(b"abc"), contents.add(b"defg"));
         assert_eq!(contents.add(b"abc"), one);
         let (block, count) = contents.take().expect("there are two");

@@ -2,14 +2,14 @@
 
 use lavascope_abi::Command;
 
-use crate::block::{BLOCK_MAX, Kind};
-use crate::bytes::{Bad, Bytes, put_varint};
+use crate::block::{BLOCK_MAX, BlockKind};
+use crate::bytes::{FormatError, ByteReader, put_varint};
 
 /// Where a block is, and what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct BlockEntry {
     pub(crate) at: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: BlockKind,
     pub(crate) stream: u32,
     pub(crate) position: u64,
     pub(crate) words: u32,
@@ -20,8 +20,8 @@ pub(crate) struct Entry {
 
 /// A point that one may want to go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    pub kind: MomentKind,
+pub struct SeekPoint {
+    pub kind: SeekPointKind,
     pub stream: u32,
     /// The call that ends the frame or submits.
     pub call: u64,
@@ -30,17 +30,17 @@ pub struct Moment {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum MomentKind {
+pub enum SeekPointKind {
     Frame = 1,
     Submit = 2,
 }
 
-impl MomentKind {
+impl SeekPointKind {
     /// What a command is, if it is one of them.
-    pub fn of(command: Command) -> Option<MomentKind> {
+    pub fn of(command: Command) -> Option<SeekPointKind> {
         match command {
-            Command::QueuePresentKHR => Some(MomentKind::Frame),
-            Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse => Some(MomentKind::Submit),
+            Command::QueuePresentKHR => Some(SeekPointKind::Frame),
+            Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse => Some(SeekPointKind::Submit),
             _ => None,
         }
     }
@@ -54,14 +54,14 @@ const _: () = assert!(ENTRIES_MAX * ENTRY_MAX <= BLOCK_MAX);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) entries: Vec<BlockEntry>,
+    pub(crate) seek_points: Vec<SeekPoint>,
 }
 
 impl Index {
     /// The contents of the blocks that hold it.
     pub(crate) fn encode(&self) -> Vec<Vec<u8>> {
-        let (mut entries, mut moments) = (self.entries.chunks(ENTRIES_MAX), self.moments.chunks(ENTRIES_MAX));
+        let (mut entries, mut moments) = (self.entries.chunks(ENTRIES_MAX), self.seek_points.chunks(ENTRIES_MAX));
         let mut all = Vec::new();
         loop {
             match (entries.next(), moments.next()) {
@@ -72,25 +72,25 @@ impl Index {
     }
 
     /// Adds what a block of an index holds.
-    pub(crate) fn add(&mut self, block: &[u8]) -> Result<(), Bad> {
-        let mut from = Bytes::new(block);
+    pub(crate) fn add(&mut self, block: &[u8]) -> Result<(), FormatError> {
+        let mut from = ByteReader::new(block);
         for _ in 0..from.count(ENTRIES_MAX)? {
             self.entries.push(decode_entry(&mut from)?);
         }
         for _ in 0..from.count(ENTRIES_MAX)? {
             let kind = match from.u8()? {
-                1 => MomentKind::Frame,
-                2 => MomentKind::Submit,
-                _ => return from.bad("a moment of no known kind"),
+                1 => SeekPointKind::Frame,
+                2 => SeekPointKind::Submit,
+                _ => return from.error("a moment of no known kind"),
             };
             let (stream, call, time) = (from.count(u32::MAX as usize)? as u32, from.varint()?, from.varint()?);
-            self.moments.push(Moment { kind, stream, call, time });
+            self.seek_points.push(SeekPoint { kind, stream, call, time });
         }
-        if from.is_empty() { Ok(()) } else { from.bad("there is more than the index needs") }
+        if from.is_empty() { Ok(()) } else { from.error("there is more than the index needs") }
     }
 }
 
-fn encode(entries: &[Entry], moments: &[Moment]) -> Vec<u8> {
+fn encode(entries: &[BlockEntry], moments: &[SeekPoint]) -> Vec<u8> {
     let mut to = Vec::new();
     put_varint(&mut to, entries.len() as u64);
     for it in entries {
@@ -106,11 +106,11 @@ fn encode(entries: &[Entry], moments: &[Moment]) -> Vec<u8> {
     to
 }
 
-fn decode_entry(from: &mut Bytes<'_>) -> Result<Entry, Bad> {
+fn decode_entry(from: &mut ByteReader<'_>) -> Result<BlockEntry, FormatError> {
     let number = from.u8()?;
-    let Some(kind) = Kind::from_number(number) else { return from.bad("a block of no known kind") };
-    let short = |from: &mut Bytes<'_>| from.count(u32::MAX as usize).map(|it| it as u32);
-    Ok(Entry {
+    let Some(kind) = BlockKind::from_number(number) else { return from.error("a block of no known kind") };
+    let short = |from: &mut ByteReader<'_>| from.count(u32::MAX as usize).map(|it| it as u32);
+    Ok(BlockEntry {
         kind,
         at: from.varint()?,
         stream: short(from)?,
@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn a_large_index_comes_back_from_its_blocks() {
-        let entry = |at: u64| Entry {
+        let entry = |at: u64| BlockEntry {
             at,
-            kind: Kind::Calls,
+            kind: BlockKind::Calls,
             stream: 3,
             position: at * 2,
             words: 4,
@@ -138,8 +138,8 @@ mod tests {
             time: at,
             count: u32::MAX,
         };
-        let moment = |call: u64| Moment { kind: MomentKind::Submit, stream: 1, call, time: call * 5 };
-        let index = Index { entries: (0..20_000).map(entry).collect(), moments: (0..9000).map(moment).collect() };
+        let moment = |call: u64| SeekPoint { kind: SeekPointKind::Submit, stream: 1, call, time: call * 5 };
+        let index = Index { entries: (0..20_000).map(entry).collect(), seek_points: (0..9000).map(moment).collect() };
         let blocks = index.encode();
         assert!(blocks.len() == 3 && blocks.iter().all(|it| it.len() <= BLOCK_MAX));
         let mut again = Index::default();

@@ -5,7 +5,7 @@
 //! neighboring calls are alike; large things are stored once and named by their hash (`content`); an index at the end
 //! makes opening fast, and is rebuilt by looking at every block when it is absent.
 //!
-//! [`Recorder`] makes blocks out of records and [`BlockWriter`] puts them into a file; [`Trace`] reads one, treating it
+//! [`TraceRecorder`] makes blocks out of records and [`BlockWriter`] puts them into a file; [`Trace`] reads one, treating it
 //! as hostile: everything is checked, and a bad place is an error that names it, never a panic.
 //!
 //! Absent on purpose: files and threads. Whoever captures gives something to write to, whoever reads gives bytes, or
@@ -30,15 +30,15 @@ mod stream_read;
 mod tail;
 mod write;
 
-pub use block::{BLOCK_MAX, Codec, Header, Kind as BlockKind, VERSION, is_trace};
+pub use block::{BLOCK_MAX, Codec, TraceHeader, BlockKind as BlockKind, VERSION, is_trace};
 pub use content::{ContentHash, PIECE_MAX};
 pub use error::{Damage, TraceError};
-pub use index::{Moment, MomentKind};
-pub use merge::{Item, Merged};
+pub use index::{SeekPoint, SeekPointKind};
+pub use merge::{MergedRecord, MergedReader};
 pub use read::Trace;
-pub use record::{RawBlock, Recorded, Recorder};
+pub use record::{RawBlock, StreamRecord, TraceRecorder};
 pub use repair::{Repair, repair};
 pub use source::ReadAt;
-pub use stream_read::{Block, Blocks, Feed, StreamReader, Taken};
-pub use tail::{Slot, Tail, TailHeader};
-pub use write::{BlockWriter, PackedBlock, Written};
+pub use stream_read::{StreamBlock, StreamBlocks, BlockFeed, StreamReader, RecordMut};
+pub use tail::{TailSlot, Tail, TailHeader};
+pub use write::{BlockWriter, PackedBlock, WrittenBlock};

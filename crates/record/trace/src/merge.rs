@@ -4,10 +4,10 @@ use lavascope_record::record::{CALL_MAX, ORDER_EDGES_SHIFT, OrderEdge};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Damage, TraceError};
-use crate::index::Entry;
+use crate::index::BlockEntry;
 use crate::read::Trace;
-use crate::rows::{Decoded, Place};
-use crate::stream_read::Block;
+use crate::rows::{DecodedRecords, RecordSpan};
+use crate::stream_read::StreamBlock;
 use crate::tail::Tail;
 
 /// Bytes of unpacked blocks that are kept at once. A file may have very many streams. In tests a few are too many.
@@ -15,7 +15,7 @@ const HELD_MAX: usize = if cfg!(test) { 20 << 10 } else { 32 << 20 };
 
 /// A record, and where it comes from.
 #[derive(Clone, Copy)]
-pub struct Item<'a> {
+pub struct MergedRecord<'a> {
     pub stream: u32,
     pub time: u64,
     pub record: &'a [u64],
@@ -23,13 +23,13 @@ pub struct Item<'a> {
 
 /// Gives the records of a trace in an order in which the calls could have been made. The same file gives the same
 /// order each time.
-pub struct Merged<'t, 'a> {
+pub struct MergedReader<'t, 'a> {
     trace: &'t Trace<'a>,
-    streams: Vec<Cursor>,
+    streams: Vec<StreamCursor>,
     /// By number of the stream: its place above.
-    places: FxHashMap<u32, usize>,
+    index_by_stream: FxHashMap<u32, usize>,
     /// Whose turn it is: a stream goes on for as long as it can.
-    turn: usize,
+    current: usize,
     /// Bytes held of all streams.
     held: usize,
     /// The last record, where its body was elsewhere.
@@ -39,36 +39,36 @@ pub struct Merged<'t, 'a> {
     total: u64,
     given: u64,
     /// Records that were given although they should come later: the order has a circle, or something is missing.
-    forced: u64,
+    out_of_order: u64,
 }
 
-struct Cursor {
+struct StreamCursor {
     stream: u32,
-    blocks: std::vec::IntoIter<Entry>,
+    blocks: std::vec::IntoIter<BlockEntry>,
     /// The block that is being read.
-    entry: Option<Entry>,
+    entry: Option<BlockEntry>,
     /// What is there of it; none while it is not held.
-    block: Option<Box<Block>>,
+    block: Option<Box<StreamBlock>>,
     /// Bytes that takes.
     held: usize,
     /// Records of the block before those that are there, and how many of these were given.
     before: usize,
     given: usize,
     /// What comes behind the blocks.
-    tail: Option<Decoded>,
+    tail: Option<DecodedRecords>,
     /// The last call that is complete in what was given.
-    done: u64,
+    completed: u64,
 }
 
-impl<'t, 'a> Merged<'t, 'a> {
-    pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>) -> Merged<'t, 'a> {
+impl<'t, 'a> MergedReader<'t, 'a> {
+    pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>) -> MergedReader<'t, 'a> {
         let mut numbers = trace.streams();
         let tail = tail.filter(|it| it.header().id == trace.header().id);
         numbers.extend(tail.iter().flat_map(|it| it.streams()));
         numbers.sort_unstable();
         numbers.dedup();
         let mut damages = Vec::new();
-        let cursor = |stream: &u32| Cursor {
+        let cursor = |stream: &u32| StreamCursor {
             stream: *stream,
             blocks: trace.blocks_of(*stream).into_iter(),
             entry: None,
@@ -76,18 +76,18 @@ impl<'t, 'a> Merged<'t, 'a> {
             held: 0,
             before: 0,
             given: 0,
-            tail: tail.map(|it| it.records(*stream, trace.position(*stream), &mut damages)),
-            done: 0,
+            tail: tail.map(|it| it.records(*stream, trace.stored_words(*stream), &mut damages)),
+            completed: 0,
         };
-        let streams: Vec<Cursor> = numbers.iter().map(cursor).collect();
-        let total = streams.iter().map(Cursor::promised).fold(0, u64::saturating_add);
+        let streams: Vec<StreamCursor> = numbers.iter().map(cursor).collect();
+        let total = streams.iter().map(StreamCursor::records_left).fold(0, u64::saturating_add);
         let places = numbers.iter().enumerate().map(|it| (*it.1, it.0)).collect();
-        Merged { trace, streams, places, turn: 0, held: 0, whole: Vec::new(), damages, total, given: 0, forced: 0 }
+        MergedReader { trace, streams, index_by_stream: places, current: 0, held: 0, whole: Vec::new(), damages, total, given: 0, out_of_order: 0 }
     }
 
     /// Records that stand before one that they should come after.
-    pub fn forced(&self) -> u64 {
-        self.forced
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
     }
 
     /// How many records were given, and how many there are as far as one knows.
@@ -102,13 +102,13 @@ impl<'t, 'a> Merged<'t, 'a> {
 
     /// The next record.
     #[inline]
-    pub fn take_next(&mut self) -> Result<Option<Item<'_>>, TraceError> {
+    pub fn take_next(&mut self) -> Result<Option<MergedRecord<'_>>, TraceError> {
         // Most records come right after the one before.
-        if !self.streams.get(self.turn).is_some_and(Cursor::is_free) {
-            let Some(index) = self.find() else { return Ok(None) };
-            self.turn = index;
+        if !self.streams.get(self.current).is_some_and(StreamCursor::is_independent) {
+            let Some(index) = self.next_stream() else { return Ok(None) };
+            self.current = index;
         }
-        let cursor = &mut self.streams[self.turn];
+        let cursor = &mut self.streams[self.current];
         let Some((place, words)) = cursor.block.as_ref().and_then(|it| it.record(cursor.given)) else {
             return Ok(None);
         };
@@ -116,26 +116,26 @@ impl<'t, 'a> Merged<'t, 'a> {
         self.given += 1;
         if place.completes {
             // A call inside another is complete before it.
-            cursor.done = cursor.done.max(words[1] & CALL_MAX);
+            cursor.completed = cursor.completed.max(words[1] & CALL_MAX);
         }
         let (stream, time) = (cursor.stream, place.time);
-        if place.is_elsewhere || self.trace.renumbers() {
-            self.trace.change(stream, words, place.is_elsewhere, &mut self.whole)?;
-            return Ok(Some(Item { stream, time, record: &self.whole }));
+        if place.is_external || self.trace.needs_renumbering() {
+            self.trace.resolve_record(stream, words, place.is_external, &mut self.whole)?;
+            return Ok(Some(MergedRecord { stream, time, record: &self.whole }));
         }
-        Ok(Some(Item { stream, time, record: words }))
+        Ok(Some(MergedRecord { stream, time, record: words }))
     }
 
     /// The stream that can go on; none at the end.
-    fn find(&mut self) -> Option<usize> {
+    fn next_stream(&mut self) -> Option<usize> {
         loop {
             let mut first: Option<(u64, usize)> = None;
             for step in 0..self.streams.len() {
-                let index = (self.turn + step) % self.streams.len();
+                let index = (self.current + step) % self.streams.len();
                 if !self.load(index) {
                     continue;
                 }
-                let (time, is_ready) = self.look(index);
+                let (time, is_ready) = self.peek(index);
                 if is_ready {
                     return Some(index);
                 }
@@ -145,7 +145,7 @@ impl<'t, 'a> Merged<'t, 'a> {
             }
             // Nobody can go on: what they wait for was lost, or the file is wrong. The oldest goes on.
             let (_, index) = first?;
-            self.forced += 1;
+            self.out_of_order += 1;
             // It may have been put away while the others were looked at.
             if self.load(index) {
                 return Some(index);
@@ -154,14 +154,14 @@ impl<'t, 'a> Merged<'t, 'a> {
     }
 
     /// The time of the next record of a stream, and whether it may come now.
-    fn look(&self, index: usize) -> (u64, bool) {
-        let Some((place, words)) = self.streams[index].next() else { return (u64::MAX, false) };
+    fn peek(&self, index: usize) -> (u64, bool) {
+        let Some((place, words)) = self.streams[index].peek() else { return (u64::MAX, false) };
         let touches = (words[1] >> ORDER_EDGES_SHIFT) as usize;
         let is_done = |it: &u64| {
             let touch = OrderEdge::from_word(*it);
-            let other = self.places.get(&touch.thread).map(|it| &self.streams[*it]);
+            let other = self.index_by_stream.get(&touch.thread).map(|it| &self.streams[*it]);
             // What is not in the file is not waited for.
-            other.is_none_or(|it| it.done >= touch.call || it.is_at_end())
+            other.is_none_or(|it| it.completed >= touch.call || it.is_at_end())
         };
         (place.time, words[words.len() - touches..].iter().all(is_done))
     }
@@ -170,14 +170,14 @@ impl<'t, 'a> Merged<'t, 'a> {
     fn load(&mut self, index: usize) -> bool {
         loop {
             let cursor = &mut self.streams[index];
-            if cursor.next().is_some() {
+            if cursor.peek().is_some() {
                 return true;
             }
-            let goes_on = cursor.go_on(self.trace);
+            let goes_on = cursor.advance(self.trace);
             let before = std::mem::replace(&mut cursor.held, cursor.block.as_ref().map_or(0, |it| it.size()));
             self.held = self.held - before + cursor.held;
             match goes_on {
-                Ok(true) => self.make_room(index),
+                Ok(true) => self.evict_blocks(index),
                 Ok(false) => return false,
                 // The others go on without it.
                 Err(it) => {
@@ -189,7 +189,7 @@ impl<'t, 'a> Merged<'t, 'a> {
     }
 
     /// Puts blocks of other streams away where there are too many; they are read again when it is their turn.
-    fn make_room(&mut self, keep: usize) {
+    fn evict_blocks(&mut self, keep: usize) {
         for index in 0..self.streams.len() {
             if self.held <= HELD_MAX {
                 return;
@@ -203,21 +203,21 @@ impl<'t, 'a> Merged<'t, 'a> {
     }
 }
 
-impl Cursor {
+impl StreamCursor {
     /// The next record, if it is there.
     #[inline]
-    fn next(&self) -> Option<(Place, &[u64])> {
+    fn peek(&self) -> Option<(RecordSpan, &[u64])> {
         self.block.as_ref()?.record(self.given)
     }
 
     /// Whether the next record is there, and comes after none of another stream.
     #[inline]
-    fn is_free(&self) -> bool {
-        self.block.as_ref().and_then(|it| it.place(self.given)).is_some_and(|it| it.is_free)
+    fn is_independent(&self) -> bool {
+        self.block.as_ref().and_then(|it| it.record_span(self.given)).is_some_and(|it| it.is_independent)
     }
 
     /// Puts what comes next in the place of what was given; that may be nothing yet. False at the end.
-    fn go_on(&mut self, trace: &Trace<'_>) -> Result<bool, TraceError> {
+    fn advance(&mut self, trace: &Trace<'_>) -> Result<bool, TraceError> {
         let is_away = self.block.is_none();
         let block = self.block.get_or_insert_default();
         if is_away && let Some(entry) = self.entry {
@@ -225,7 +225,7 @@ impl Cursor {
             block.open(trace, &entry)?;
             let given = self.before + self.given;
             self.before = 0;
-            while block.turn() && self.before + block.len() <= given {
+            while block.decode_next() && self.before + block.len() <= given {
                 self.before += block.len();
             }
             self.given = given - self.before;
@@ -233,7 +233,7 @@ impl Cursor {
         }
         self.before += block.len();
         self.given = 0;
-        if block.turn() {
+        if block.decode_next() {
             return Ok(true);
         }
         (self.entry, self.before) = (self.blocks.next(), 0);
@@ -242,7 +242,7 @@ impl Cursor {
                 self.tail = tail;
                 block.open(trace, &entry)?;
             }
-            (None, Some(tail)) => **block = Block::of(tail),
+            (None, Some(tail)) => **block = StreamBlock::of(tail),
             (None, None) => {
                 self.block = None;
                 return Ok(false);
@@ -252,9 +252,9 @@ impl Cursor {
     }
 
     /// Records that it will give if nothing is damaged.
-    fn promised(&self) -> u64 {
+    fn records_left(&self) -> u64 {
         let blocks = self.blocks.as_slice().iter().map(|it| u64::from(it.count)).sum::<u64>();
-        blocks + self.tail.as_ref().map_or(0, |it| it.places.len() as u64)
+        blocks + self.tail.as_ref().map_or(0, |it| it.spans.len() as u64)
     }
 
     fn is_at_end(&self) -> bool {
@@ -273,7 +273,7 @@ mod tests {
     use lavascope_record::record::{RecordHeader, RecordPhase};
 
     use super::*;
-    use crate::{BlockWriter, Codec, Header, Recorded, Recorder, VERSION};
+    use crate::{BlockWriter, Codec, TraceHeader, StreamRecord, TraceRecorder, VERSION};
 
     const STREAMS: u32 = 5;
     const CALLS: u64 = 3000;
@@ -281,7 +281,7 @@ mod tests {
     /// Streams that take turns, a few calls each. Records are of different sizes. In a circle all wait for the next one,
     /// once in the middle.
     fn file(has_circle: bool) -> Vec<u8> {
-        let (mut recorder, mut blocks, mut ends) = (Recorder::default(), Vec::new(), [0; STREAMS as usize]);
+        let (mut recorder, mut blocks, mut ends) = (TraceRecorder::default(), Vec::new(), [0; STREAMS as usize]);
         for call in 1..=CALLS {
             for stream in 0..STREAMS {
                 let before = OrderEdge { thread: (stream + STREAMS - 1) % STREAMS, call: call - u64::from(stream == 0) };
@@ -303,16 +303,16 @@ mod tests {
                 let end = &mut ends[stream as usize];
                 let span = *end..*end + record.len() as u64 + 1;
                 *end = span.end;
-                recorder.record(Recorded { stream, span, time: call, record: &record }, &mut |it| blocks.push(it));
+                recorder.record(StreamRecord { stream, span, time: call, record: &record }, &mut |it| blocks.push(it));
             }
         }
-        recorder.seal(&mut |it| blocks.push(it));
-        let header = Header { version: VERSION, id: 9, began: 0, ticks_per_second: 1 };
+        recorder.flush(&mut |it| blocks.push(it));
+        let header = TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1 };
         let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
         for it in blocks {
             writer.write(it.pack(Codec::Zstd)).expect("memory takes everything");
         }
-        writer.finish(recorder.moments()).expect("memory takes everything")
+        writer.finish(recorder.seek_points()).expect("memory takes everything")
     }
 
     #[test]
@@ -320,18 +320,18 @@ mod tests {
         for has_circle in [false, true] {
             let file = file(has_circle);
             let trace = Trace::open(&file).expect("it is whole");
-            let mut merged = Merged::new(&trace, None);
+            let mut merged = MergedReader::new(&trace, None);
             let (mut last, mut times_away) = ([0; STREAMS as usize], 0);
             while let Ok(Some(it)) = merged.take_next() {
                 let (stream, call) = (it.stream as usize, RecordHeader::from_words(it.record[0], it.record[1]).call);
                 last[stream] += 1;
                 assert_eq!((call, it.time, it.record[3]), (last[stream], last[stream], last[stream]));
-                let is_away = |it: &&Cursor| it.block.is_none() && it.entry.is_some();
+                let is_away = |it: &&StreamCursor| it.block.is_none() && it.entry.is_some();
                 times_away += merged.streams.iter().filter(is_away).count();
                 assert!(merged.held <= HELD_MAX + merged.streams[stream].held);
             }
             assert_eq!((last, merged.damages()), ([CALLS; STREAMS as usize], &[][..]));
-            assert_eq!(merged.forced(), u64::from(has_circle));
+            assert_eq!(merged.out_of_order(), u64::from(has_circle));
             assert!(times_away > 0, "there is room for all of them");
         }
     }

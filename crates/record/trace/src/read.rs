@@ -8,87 +8,87 @@ use lavascope_record::record::RecordHeader;
 use lavascope_record::renumber;
 use rustc_hash::FxHashMap;
 
-use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, Header, Kind, Means};
-use crate::bytes::Bad;
+use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, TraceHeader, BlockKind, Decompressors};
+use crate::bytes::FormatError;
 use crate::columns::HEAD_WORDS;
 use crate::content::{self, ContentHash};
 use crate::error::{Damage, TraceError};
-use crate::index::{Entry, Index, Moment, MomentKind};
-use crate::rows::{Columns, Decoded};
-use crate::schema::{Numbers, Schema};
-use crate::source::{ReadAt, Source};
+use crate::index::{BlockEntry, Index, SeekPoint, SeekPointKind};
+use crate::rows::{ColumnDecoder, DecodedRecords};
+use crate::schema::{SchemaRenumbering, Schema};
+use crate::source::{ReadAt, TraceSource};
 use crate::write::{END_MAGIC, END_SIZE};
 
 /// Bodies may be larger than the file, since equal pieces are stored once, but not without bound.
 const BODY_ROOM: usize = 32 << 20;
 /// Moments of a small file.
-const MOMENTS_ROOM: usize = 1 << 20;
+const SEEK_POINTS_MAX: usize = 1 << 20;
 /// Blocks of contents that are kept unpacked.
 const UNPACKED_MAX: usize = 16;
 
 /// A trace that can be read.
 pub struct Trace<'a> {
-    file: Source<'a>,
-    header: Header,
-    entries: Vec<Entry>,
+    file: TraceSource<'a>,
+    header: TraceHeader,
+    entries: Vec<BlockEntry>,
     /// Of the index; none if there is no index.
-    moments: Option<Vec<Moment>>,
+    seek_points: Option<Vec<SeekPoint>>,
     damages: Vec<Damage>,
-    numbers: Numbers,
+    renumbering: SchemaRenumbering,
     /// Where each piece of content is: the block, and the bytes in it. Found out when somebody asks.
-    pieces: Mutex<Option<Pieces>>,
+    pieces: Mutex<Option<PieceIndex>>,
     unpacked: Mutex<Vec<(u64, Arc<Vec<u8>>)>>,
     /// What reading blocks took, for those who read the next: there is one for each that is being read.
     scratches: Mutex<Vec<Scratch>>,
 }
 
-type Pieces = FxHashMap<ContentHash, (u64, Range<usize>)>;
+type PieceIndex = FxHashMap<ContentHash, (u64, Range<usize>)>;
 /// A block of contents, unpacked, and which bytes of it are meant.
-type Piece = (Arc<Vec<u8>>, Range<usize>);
+type ContentPiece = (Arc<Vec<u8>>, Range<usize>);
 
 /// The records of a block.
 #[derive(Default)]
-pub(crate) struct Calls {
-    pub(crate) decoded: Decoded,
+pub(crate) struct CallBlock {
+    pub(crate) decoded: DecodedRecords,
 }
 
 /// What reading a block takes: where it is read to, and what unpacks it.
 #[derive(Default)]
 struct Scratch {
     stored: Vec<u8>,
-    means: Means,
+    decompressors: Decompressors,
 }
 
 impl<'a> Trace<'a> {
     /// Opens a file. What is damaged of it is left out, and told by [`Trace::damages`].
     pub fn open(file: &'a [u8]) -> Result<Trace<'a>, TraceError> {
-        let mut trace = Trace::of(Source::Bytes(file), Header::read(file)?);
-        if !trace.take_index() {
-            trace.look_at_all();
+        let mut trace = Trace::of(TraceSource::Bytes(file), TraceHeader::read(file)?);
+        if !trace.load_index() {
+            trace.scan_blocks();
         }
-        trace.read_numbers()?;
+        trace.read_schema()?;
         Ok(trace)
     }
 
     /// Opens a file without reading all of it. None where it has no index: then its blocks have to be looked for.
     pub fn open_indexed(file: &'a dyn ReadAt) -> Result<Option<Trace<'a>>, TraceError> {
-        let source = Source::File(file);
-        let mut trace = Trace::of(source, Header::read(source.get(0, HEADER_SIZE, &mut Vec::new()))?);
-        if !trace.take_index() {
+        let source = TraceSource::File(file);
+        let mut trace = Trace::of(source, TraceHeader::read(source.get(0, HEADER_SIZE, &mut Vec::new()))?);
+        if !trace.load_index() {
             return Ok(None);
         }
-        trace.read_numbers()?;
+        trace.read_schema()?;
         Ok(Some(trace))
     }
 
-    fn of(file: Source<'a>, header: Header) -> Trace<'a> {
+    fn of(file: TraceSource<'a>, header: TraceHeader) -> Trace<'a> {
         Trace {
             file,
             header,
             entries: Vec::new(),
-            moments: None,
+            seek_points: None,
             damages: Vec::new(),
-            numbers: Numbers::default(),
+            renumbering: SchemaRenumbering::default(),
             pieces: Mutex::default(),
             unpacked: Mutex::default(),
             scratches: Mutex::default(),
@@ -96,21 +96,21 @@ impl<'a> Trace<'a> {
     }
 
     /// False where there is no index.
-    fn take_index(&mut self) -> bool {
+    fn load_index(&mut self) -> bool {
         let Some(index) = self.read_index() else { return false };
-        (self.entries, self.moments) = (index.entries, Some(index.moments));
+        (self.entries, self.seek_points) = (index.entries, Some(index.seek_points));
         true
     }
 
-    fn read_numbers(&mut self) -> Result<(), TraceError> {
-        if let Some(it) = self.entries.iter().find(|it| it.kind == Kind::Schema) {
+    fn read_schema(&mut self) -> Result<(), TraceError> {
+        if let Some(it) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
             let (at, contents) = (it.at, self.contents_of(it.at)?);
-            self.numbers = Schema::decode(&contents, at)?.numbers();
+            self.renumbering = Schema::decode(&contents, at)?.renumbering();
         }
         Ok(())
     }
 
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &TraceHeader {
         &self.header
     }
 
@@ -121,7 +121,7 @@ impl<'a> Trace<'a> {
 
     /// Whether the capture came to its end: the file has an index.
     pub fn is_complete(&self) -> bool {
-        self.moments.is_some()
+        self.seek_points.is_some()
     }
 
     /// Bytes of the file.
@@ -138,20 +138,20 @@ impl<'a> Trace<'a> {
     }
 
     /// Words of a stream that are in the file: behind them its tail goes on.
-    pub fn position(&self, stream: u32) -> u64 {
+    pub fn stored_words(&self, stream: u32) -> u64 {
         let own = self.calls().filter(|it| it.stream == stream);
         own.map(|it| it.position.saturating_add(it.words.into())).max().unwrap_or(0)
     }
 
     /// Everything that the capture had to say about itself.
-    pub fn facts(&self) -> Vec<serde_json::Value> {
-        let all = self.entries.iter().filter(|it| it.kind == Kind::Facts);
+    pub fn metadata(&self) -> Vec<serde_json::Value> {
+        let all = self.entries.iter().filter(|it| it.kind == BlockKind::Metadata);
         all.filter_map(|it| serde_json::from_slice(&self.contents_of(it.at).ok()?).ok()).collect()
     }
 
     /// Bytes of the file by what they hold, stored and unpacked.
-    pub fn sizes(&self) -> BTreeMap<Kind, (u64, u64)> {
-        let mut all: BTreeMap<Kind, (u64, u64)> = BTreeMap::new();
+    pub fn sizes(&self) -> BTreeMap<BlockKind, (u64, u64)> {
+        let mut all: BTreeMap<BlockKind, (u64, u64)> = BTreeMap::new();
         for it in &self.entries {
             if let Ok(head) = self.head(it.at) {
                 let sizes = all.entry(it.kind).or_default();
@@ -162,23 +162,23 @@ impl<'a> Trace<'a> {
     }
 
     /// The frames and submissions of the trace, in the order of their times.
-    pub fn moments(&self) -> Result<Vec<Moment>, TraceError> {
-        let mut all = match &self.moments {
+    pub fn seek_points(&self) -> Result<Vec<SeekPoint>, TraceError> {
+        let mut all = match &self.seek_points {
             Some(all) => all.clone(),
-            None => self.look_for_moments()?,
+            None => self.scan_seek_points()?,
         };
         all.sort_by_key(|it| (it.time, it.stream, it.call));
         Ok(all)
     }
 
     /// The blocks with calls of a stream, in order.
-    pub(crate) fn blocks_of(&self, stream: u32) -> Vec<Entry> {
-        let mut all: Vec<Entry> = self.calls().filter(|it| it.stream == stream).copied().collect();
+    pub(crate) fn blocks_of(&self, stream: u32) -> Vec<BlockEntry> {
+        let mut all: Vec<BlockEntry> = self.calls().filter(|it| it.stream == stream).copied().collect();
         all.sort_by_key(|it| it.position);
         all
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[BlockEntry] {
         &self.entries
     }
 
@@ -188,54 +188,54 @@ impl<'a> Trace<'a> {
         last.map_or((HEADER_SIZE as u64, 0), |(at, head)| (at + head.size() as u64, head.sequence + 1))
     }
 
-    fn calls(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|it| it.kind == Kind::Calls)
+    fn calls(&self) -> impl Iterator<Item = &BlockEntry> {
+        self.entries.iter().filter(|it| it.kind == BlockKind::Calls)
     }
 
     /// Reads a block of calls.
-    pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
-        let (mut contents, mut columns) = (Vec::new(), Columns::default());
+    pub(crate) fn read_calls(&self, entry: &BlockEntry) -> Result<CallBlock, TraceError> {
+        let (mut contents, mut columns) = (Vec::new(), ColumnDecoder::default());
         self.open_calls(entry, &mut contents, &mut columns)?;
-        let mut calls = Calls::default();
-        columns.give(&contents, usize::MAX, &mut calls.decoded);
+        let mut calls = CallBlock::default();
+        columns.decode_next(&contents, usize::MAX, &mut calls.decoded);
         Ok(calls)
     }
 
     /// Reads and looks at a block of calls in the place of another one, so that its records can be given.
     pub(crate) fn open_calls(
         &self,
-        entry: &Entry,
+        entry: &BlockEntry,
         contents: &mut Vec<u8>,
-        columns: &mut Columns,
+        columns: &mut ColumnDecoder,
     ) -> Result<(), TraceError> {
         let wrong = |what| TraceError::Block { at: entry.at, what };
         let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
-        let Scratch { stored, means } = &mut scratch;
+        let Scratch { stored, decompressors: means } = &mut scratch;
         let block = self.file.block(entry.at, stored);
         let head = BlockHead::read(block).map_err(wrong)?;
-        head.contents(block, means, contents).map_err(wrong)?;
+        head.unpack(block, means, contents).map_err(wrong)?;
         lock(&self.scratches).push(scratch);
         // A command that nobody knows keeps a number that nobody has.
-        let own = |it| self.numbers.command(it).unwrap_or(u16::MAX);
-        columns.open(contents, own).map_err(|it| inside(entry.at, it))
+        let own = |it| self.renumbering.command(it).unwrap_or(u16::MAX);
+        columns.open(contents, own).map_err(|it| contents_error(entry.at, it))
     }
 
     /// Whether objects are numbered otherwise here, so that every record has to be changed.
-    pub(crate) fn renumbers(&self) -> bool {
-        self.numbers.handles().is_some()
+    pub(crate) fn needs_renumbering(&self) -> bool {
+        self.renumbering.handles().is_some()
     }
 
     /// Puts a record that is not as it is read into `whole`: with its body, and its objects numbered as they are here.
-    pub(crate) fn change(
+    pub(crate) fn resolve_record(
         &self,
         stream: u32,
         record: &[u64],
         is_elsewhere: bool,
         whole: &mut Vec<u64>,
     ) -> Result<(), TraceError> {
-        let numbers = self.numbers.handles();
+        let numbers = self.renumbering.handles();
         if is_elsewhere {
-            self.put_whole(stream, record, whole)?;
+            self.assemble_record(stream, record, whole)?;
         } else {
             whole.clear();
             whole.extend_from_slice(record);
@@ -248,7 +248,7 @@ impl<'a> Trace<'a> {
     }
 
     /// The words of a record whose body is elsewhere, in the place of what `words` has.
-    fn put_whole(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
+    fn assemble_record(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
         let head = RecordHeader::from_words(record[0], record[1]);
         let (hashes, touches) = record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
@@ -259,7 +259,7 @@ impl<'a> Trace<'a> {
             let Some((block, range)) = self.piece(hash)? else { return Err(missing) };
             if words.len() * 8 + range.len() > BODY_ROOM + self.file.len() * 2 {
                 return Err(TraceError::Block {
-                    at: self.at_of(&block),
+                    at: self.block_offset(&block),
                     what: "a record is larger than the file can hold",
                 });
             }
@@ -274,11 +274,11 @@ impl<'a> Trace<'a> {
     }
 
     /// The block that a piece of content is in, unpacked, and where in it.
-    fn piece(&self, hash: ContentHash) -> Result<Option<Piece>, TraceError> {
+    fn piece(&self, hash: ContentHash) -> Result<Option<ContentPiece>, TraceError> {
         let mut pieces = lock(&self.pieces);
         let known = match &mut *pieces {
             Some(known) => known,
-            none => none.insert(self.look_for_pieces()?),
+            none => none.insert(self.scan_pieces()?),
         };
         let Some((at, range)) = known.get(&hash).cloned() else { return Ok(None) };
         drop(pieces);
@@ -298,16 +298,16 @@ impl<'a> Trace<'a> {
         Ok(Some((block, range)))
     }
 
-    fn at_of(&self, block: &Arc<Vec<u8>>) -> u64 {
+    fn block_offset(&self, block: &Arc<Vec<u8>>) -> u64 {
         lock(&self.unpacked).iter().find(|it| Arc::ptr_eq(&it.1, block)).map_or(0, |it| it.0)
     }
 
-    fn look_for_pieces(&self) -> Result<Pieces, TraceError> {
-        let mut all = Pieces::default();
-        for entry in self.entries.iter().filter(|it| it.kind == Kind::Contents) {
+    fn scan_pieces(&self) -> Result<PieceIndex, TraceError> {
+        let mut all = PieceIndex::default();
+        for entry in self.entries.iter().filter(|it| it.kind == BlockKind::Contents) {
             // A block that cannot be read is missed only by those who need it.
             let Ok(contents) = self.contents_of(entry.at) else { continue };
-            for (hash, range) in content::pieces(&contents).map_err(|it| inside(entry.at, it))? {
+            for (hash, range) in content::pieces(&contents).map_err(|it| contents_error(entry.at, it))? {
                 // Also so that a small file cannot name very many pieces: hashes cannot be compressed.
                 if content::hash(&contents[range.clone()]) != hash {
                     return Err(TraceError::Block {
@@ -326,22 +326,22 @@ impl<'a> Trace<'a> {
         Ok(all)
     }
 
-    fn look_for_moments(&self) -> Result<Vec<Moment>, TraceError> {
+    fn scan_seek_points(&self) -> Result<Vec<SeekPoint>, TraceError> {
         let mut all = Vec::new();
         for entry in self.calls() {
-            if all.len() > MOMENTS_ROOM + self.file.len() / 16 {
+            if all.len() > SEEK_POINTS_MAX + self.file.len() / 16 {
                 return Err(TraceError::Block {
                     at: entry.at,
                     what: "there are more submissions than the file can hold",
                 });
             }
             let calls = self.read_calls(entry)?;
-            for place in &calls.decoded.places {
+            for place in &calls.decoded.spans {
                 let first = place.first as usize;
                 let head = RecordHeader::from_words(calls.decoded.words[first], calls.decoded.words[first + 1]);
                 let command = lavascope_abi::Command::from_number(head.command).filter(|_| head.kind == 0);
-                if let Some(kind) = command.and_then(MomentKind::of) {
-                    all.push(Moment { kind, stream: entry.stream, call: head.call, time: place.time });
+                if let Some(kind) = command.and_then(SeekPointKind::of) {
+                    all.push(SeekPoint { kind, stream: entry.stream, call: head.call, time: place.time });
                 }
             }
         }
@@ -358,23 +358,23 @@ impl<'a> Trace<'a> {
         let (mut at, count) = (number(8), number(16));
         let mut index = Index::default();
         for _ in 0..count {
-            let head = self.head(at).ok().filter(|it| it.kind == Kind::Index)?;
+            let head = self.head(at).ok().filter(|it| it.kind == BlockKind::Index)?;
             index.add(&self.contents_of(at).ok()?).ok()?;
             // No more than there can be: a small file must not ask for much memory.
             let is_sane = index.entries.len() <= self.file.len() / BLOCK_HEAD_SIZE
-                && index.moments.len() <= MOMENTS_ROOM + self.file.len() / 16;
+                && index.seek_points.len() <= SEEK_POINTS_MAX + self.file.len() / 16;
             if !is_sane {
                 return None;
             }
             at += head.size() as u64;
         }
         // It ends where it says, and speaks of blocks that lie in the file.
-        let is_right = |it: &Entry| it.at < self.file.len() as u64 && it.at.is_multiple_of(ALIGNMENT as u64);
+        let is_right = |it: &BlockEntry| it.at < self.file.len() as u64 && it.at.is_multiple_of(ALIGNMENT as u64);
         (at as usize == self.file.len() - END_SIZE && index.entries.iter().all(is_right)).then_some(index)
     }
 
     /// Finds all blocks by looking at each, also behind damage.
-    fn look_at_all(&mut self) {
+    fn scan_blocks(&mut self) {
         let mut at = HEADER_SIZE as u64;
         let mut sequence = 0;
         while (at as usize) < self.file.bytes().len() {
@@ -385,8 +385,8 @@ impl<'a> Trace<'a> {
                     }
                     sequence = head.sequence + 1;
                     let BlockHead { kind, stream, position, words, call, time, count, .. } = head;
-                    if kind != Kind::Index {
-                        self.entries.push(Entry { at, kind, stream, position, words, call, time, count });
+                    if kind != BlockKind::Index {
+                        self.entries.push(BlockEntry { at, kind, stream, position, words, call, time, count });
                     }
                     at += head.size() as u64;
                 }
@@ -425,7 +425,7 @@ impl<'a> Trace<'a> {
         let (mut stored, mut contents) = (Vec::new(), Vec::new());
         let block = self.file.block(at, &mut stored);
         let head = BlockHead::read(block).map_err(wrong)?;
-        head.contents(block, &mut Means::default(), &mut contents).map_err(wrong)?;
+        head.unpack(block, &mut Decompressors::default(), &mut contents).map_err(wrong)?;
         Ok(contents)
     }
 }
@@ -435,6 +435,6 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn inside(at: u64, bad: Bad) -> TraceError {
+fn contents_error(at: u64, bad: FormatError) -> TraceError {
     TraceError::Contents { at, inside: bad.at as u64, what: bad.what }
 }

@@ -7,18 +7,18 @@ use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_record::record::{HEADER_SIZE, RecordHeader};
 use lavascope_record::{RecordPhase as Half, HostWrite};
 
-use crate::block::Kind;
-use crate::columns::{Body, Gather, HEAD_WORDS, WORDS_MAX};
-use crate::content::{Contents, PIECE_MAX};
-use crate::index::{Moment, MomentKind};
+use crate::block::BlockKind;
+use crate::columns::{RecordBody, ColumnEncoder, HEAD_WORDS, WORDS_MAX};
+use crate::content::{ContentStore, PIECE_MAX};
+use crate::index::{SeekPoint, SeekPointKind};
 
 /// A larger body is stored apart, where equal ones are stored once.
-const BODY_MAX: usize = 512;
+const INLINE_BODY_MAX: usize = 512;
 
 /// A block that is not compressed yet: on the way to [`crate::BlockWriter`], by way of any thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawBlock {
-    pub kind: Kind,
+    pub kind: BlockKind,
     pub stream: u32,
     pub(crate) position: u64,
     pub(crate) words: u32,
@@ -29,19 +29,19 @@ pub struct RawBlock {
 }
 
 impl RawBlock {
-    pub(crate) fn new(kind: Kind, contents: Vec<u8>) -> RawBlock {
+    pub(crate) fn new(kind: BlockKind, contents: Vec<u8>) -> RawBlock {
         RawBlock { kind, stream: 0, position: 0, words: 0, call: 0, time: 0, count: 0, contents }
     }
 
     /// Facts about a capture, as JSON.
-    pub fn facts(facts: &serde_json::Value) -> RawBlock {
-        RawBlock::new(Kind::Facts, facts.to_string().into_bytes())
+    pub fn metadata(facts: &serde_json::Value) -> RawBlock {
+        RawBlock::new(BlockKind::Metadata, facts.to_string().into_bytes())
     }
 }
 
 /// A record, and where it stands in its stream.
 #[derive(Clone)]
-pub struct Recorded<'a> {
+pub struct StreamRecord<'a> {
     pub stream: u32,
     /// Words of the stream before it and behind it. A word with its time may belong to it.
     pub span: Range<u64>,
@@ -52,15 +52,15 @@ pub struct Recorded<'a> {
 
 /// Gathers the records of all streams.
 #[derive(Default)]
-pub struct Recorder {
-    streams: BTreeMap<u32, Stream>,
-    contents: Contents,
-    moments: Vec<Moment>,
+pub struct TraceRecorder {
+    streams: BTreeMap<u32, StreamEncoder>,
+    contents: ContentStore,
+    seek_points: Vec<SeekPoint>,
 }
 
 #[derive(Default)]
-struct Stream {
-    gather: Gather,
+struct StreamEncoder {
+    columns: ColumnEncoder,
     /// Words before the block that is being gathered, and in it.
     position: u64,
     words: u32,
@@ -68,59 +68,59 @@ struct Stream {
     first: Option<(u64, u64)>,
 }
 
-impl Recorder {
+impl TraceRecorder {
     /// The next record of a stream, whole. Blocks that are full go to `give`, those first that later ones need.
-    pub fn record(&mut self, it: Recorded<'_>, give: &mut impl FnMut(RawBlock)) {
-        let Recorded { stream, span, time, record } = it;
+    pub fn record(&mut self, it: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
+        let StreamRecord { stream, span, time, record } = it;
         let [first, second, ..] = *record else { return };
         let head = RecordHeader::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];
         let touches = &record[head.body_words as usize..];
-        self.note_moment(stream, time, head);
-        let is_large = body.len() * 8 > BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
+        self.add_seek_point(stream, time, head);
+        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
         let pieces = is_large.then(|| {
             // What the host wrote is found again wherever it is written.
             let own = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
-            self.store(body, own, give)
+            self.store_body(body, own, give)
         });
-        let body = pieces.as_deref().map_or(Body::Here(body), Body::Elsewhere);
-        let (Body::Here(row) | Body::Elsewhere(row)) = body;
+        let body = pieces.as_deref().map_or(RecordBody::Inline(body), RecordBody::External);
+        let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
         let own = self.streams.entry(stream).or_default();
-        if !own.gather.has_room(HEAD_WORDS + row.len() + touches.len()) {
-            seal(stream, own, &mut self.contents, give);
+        if !own.columns.has_room(HEAD_WORDS + row.len() + touches.len()) {
+            flush_stream(stream, own, &mut self.contents, give);
         }
         if own.first.is_none() {
             (own.first, own.position) = (Some((head.call, time)), span.start);
         }
-        own.gather.push(time, head, body, touches);
+        own.columns.push(time, head, body, touches);
         own.words = (span.end - own.position) as u32;
     }
 
     /// Gives everything that was gathered.
-    pub fn seal(&mut self, give: &mut impl FnMut(RawBlock)) {
+    pub fn flush(&mut self, give: &mut impl FnMut(RawBlock)) {
         for (number, stream) in &mut self.streams {
-            seal(*number, stream, &mut self.contents, give);
+            flush_stream(*number, stream, &mut self.contents, give);
         }
-        give_contents(&mut self.contents, give);
+        flush_contents(&mut self.contents, give);
     }
 
     /// Words that were gathered and not given yet.
-    pub fn words_held(&self) -> usize {
+    pub fn buffered_words(&self) -> usize {
         self.streams.values().map(|it| it.words as usize).sum()
     }
 
     /// The frames and submissions so far, for the index.
-    pub fn moments(&self) -> &[Moment] {
-        &self.moments
+    pub fn seek_points(&self) -> &[SeekPoint] {
+        &self.seek_points
     }
 
     /// Stores a body in pieces; two words for each. So many words are a piece of their own.
-    fn store(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
+    fn store_body(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
         let mut hashes = Vec::new();
         let (first, rest) = body.split_at(own);
         for piece in first.chunks(PIECE_MAX / 8).chain(rest.chunks(PIECE_MAX / 8)) {
             if self.contents.is_full() {
-                give_contents(&mut self.contents, give);
+                flush_contents(&mut self.contents, give);
             }
             let hash = self.contents.add(bytes_of_slice(piece));
             hashes.extend([hash as u64, (hash >> 64) as u64]);
@@ -128,26 +128,26 @@ impl Recorder {
         hashes
     }
 
-    fn note_moment(&mut self, stream: u32, time: u64, head: RecordHeader) {
+    fn add_seek_point(&mut self, stream: u32, time: u64, head: RecordHeader) {
         if head.kind == Half::Enter as u8
-            && let Some(kind) = Command::from_number(head.command).and_then(MomentKind::of)
+            && let Some(kind) = Command::from_number(head.command).and_then(SeekPointKind::of)
         {
-            self.moments.push(Moment { kind, stream, call: head.call, time });
+            self.seek_points.push(SeekPoint { kind, stream, call: head.call, time });
         }
     }
 }
 
-fn seal(number: u32, stream: &mut Stream, contents: &mut Contents, give: &mut impl FnMut(RawBlock)) {
-    if stream.gather.is_empty() {
+fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
+    if stream.columns.is_empty() {
         return;
     }
     // What its records lead to comes before them.
-    give_contents(contents, give);
-    let next = Gather::after(stream.gather.last());
-    let gather = std::mem::replace(&mut stream.gather, next);
+    flush_contents(contents, give);
+    let next = ColumnEncoder::after(stream.columns.last());
+    let gather = std::mem::replace(&mut stream.columns, next);
     let (call, time) = stream.first.take().unwrap_or_default();
     give(RawBlock {
-        kind: Kind::Calls,
+        kind: BlockKind::Calls,
         stream: number,
         position: stream.position,
         words: stream.words,
@@ -159,9 +159,9 @@ fn seal(number: u32, stream: &mut Stream, contents: &mut Contents, give: &mut im
     stream.words = 0;
 }
 
-fn give_contents(contents: &mut Contents, give: &mut impl FnMut(RawBlock)) {
+fn flush_contents(contents: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
     if let Some((bytes, count)) = contents.take() {
-        give(RawBlock { count, ..RawBlock::new(Kind::Contents, bytes) });
+        give(RawBlock { count, ..RawBlock::new(BlockKind::Contents, bytes) });
     }
 }
 

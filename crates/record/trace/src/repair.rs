@@ -5,7 +5,7 @@ use std::io;
 use crate::block::Codec;
 use crate::error::TraceError;
 use crate::read::Trace;
-use crate::record::{Recorded, Recorder};
+use crate::record::{StreamRecord, TraceRecorder};
 use crate::tail::Tail;
 use crate::write::BlockWriter;
 
@@ -24,28 +24,28 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
     let (keep, sequence) = trace.end();
     let mut writer = BlockWriter::resume(Vec::new(), keep, sequence, trace.entries().to_vec());
     let failed = |_: io::Error| TraceError::Block { at: keep, what: "there is no memory for the rest of it" };
-    let mut recorder = Recorder::default();
+    let mut recorder = TraceRecorder::default();
     let mut blocks = Vec::new();
     let mut records = 0;
     for stream in tail.iter().flat_map(|it| it.streams()) {
         let Some(tail) = tail.filter(|it| it.header().id == trace.header().id) else { continue };
-        let first = trace.position(stream);
+        let first = trace.stored_words(stream);
         let found = tail.records(stream, first, &mut Vec::new());
         let mut position = first;
-        for place in &found.places {
+        for place in &found.spans {
             let record = &found.words[place.first as usize..place.end as usize];
             let span = position..position + record.len() as u64 + 1;
             position = span.end;
             records += 1;
-            recorder.record(Recorded { stream, span, time: place.time, record }, &mut |it| blocks.push(it));
+            recorder.record(StreamRecord { stream, span, time: place.time, record }, &mut |it| blocks.push(it));
         }
     }
-    recorder.seal(&mut |it| blocks.push(it));
+    recorder.flush(&mut |it| blocks.push(it));
     for it in blocks {
         writer.write(it.pack(Codec::Zstd)).map_err(failed)?;
     }
-    let mut moments = trace.moments()?;
-    moments.extend(recorder.moments());
+    let mut moments = trace.seek_points()?;
+    moments.extend(recorder.seek_points());
     let append = writer.finish(&moments).map_err(failed)?;
     Ok(Repair { keep, append, records })
 }

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use lavascope_record::record::{CALL_MAX, RecordHeader, ORDER_EDGES_SHIFT};
 
-use crate::bytes::{Bad, Bytes};
+use crate::bytes::{FormatError, ByteReader};
 use crate::columns::{
-    ALL_ALIKE, DIFFERENCES, HEAD_WORDS, LANES, PLAIN, SHAPES_MAX, Shape, WORDS_MAX, expected, unfold,
+    ALL_ALIKE, DIFFERENCES, HEAD_WORDS, LANES, PLAIN, SHAPES_MAX, RecordShape, WORDS_MAX, expected_call, unzigzag,
 };
 
 /// Words that are copied at once. Most rows have no more, so that nothing has to be counted; what stands behind a row is
@@ -18,68 +18,68 @@ const STRIDE: usize = 8;
 
 /// A record of a block, by its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordSpan {
     pub(crate) first: u32,
     pub(crate) end: u32,
     pub(crate) time: u64,
     /// Words between head and touches are hashes of the pieces of its body.
-    pub(crate) is_elsewhere: bool,
+    pub(crate) is_external: bool,
     /// Whether its call is complete with it.
     pub(crate) completes: bool,
     /// Whether it comes after none of another stream.
-    pub(crate) is_free: bool,
+    pub(crate) is_independent: bool,
 }
 
 /// Records of a block, one behind the other.
 #[derive(Default)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedRecords {
     pub(crate) words: Vec<u64>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) spans: Vec<RecordSpan>,
 }
 
-impl Decoded {
+impl DecodedRecords {
     /// Forgets the records, and keeps the space.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
-        self.places.clear();
+        self.spans.clear();
     }
 
     /// Bytes that they take.
     pub(crate) fn size(&self) -> usize {
-        self.words.capacity() * size_of::<u64>() + self.places.capacity() * size_of::<Place>()
+        self.words.capacity() * size_of::<u64>() + self.spans.capacity() * size_of::<RecordSpan>()
     }
 }
 
 /// A block that was looked at, and how much of it was given. What stands in its columns stays in its contents.
 #[derive(Default)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnDecoder {
     /// Records, their words, and how many records were given.
     count: usize,
     words: usize,
     given: usize,
     /// Number and time of the record before the next.
     last: (u64, u64),
-    forms: Vec<Form>,
+    shapes: Vec<ShapeDecoder>,
     /// Where the order begins, and the bytes of each of its numbers.
     order: (usize, usize),
-    odd: Notes,
-    touched: Notes,
-    times: Planes,
-    touches: Planes,
-    touches_given: usize,
+    unexpected_calls: SparseColumn,
+    edge_counts: SparseColumn,
+    times: BytePlanes,
+    edges: BytePlanes,
+    edges_given: usize,
     /// What all records of a form have in common, form by form, and a stride of nothing.
     common: Vec<u64>,
-    lanes: Vec<Lane>,
-    room: Room,
+    lanes: Vec<LaneDecoder>,
+    buffers: DecodeBuffers,
 }
 
 /// Records of one shape.
-struct Form {
+struct ShapeDecoder {
     /// The first word of their heads, and how much the number of each is above the one before it.
     head: u64,
     step: u64,
     width: usize,
-    is_elsewhere: bool,
+    is_external: bool,
     completes: bool,
     /// Where its words begin in what they have in common, and which lanes are its own.
     common: usize,
@@ -93,39 +93,39 @@ struct Form {
 
 /// Notes about some of the records, in their order.
 #[derive(Default)]
-struct Notes {
+struct SparseColumn {
     all: Vec<(u32, u64)>,
     given: usize,
 }
 
 /// Numbers that stand in planes: all lowest bytes first.
 #[derive(Clone, Copy, Default)]
-struct Planes {
+struct BytePlanes {
     first: usize,
     planes: usize,
     count: usize,
 }
 
 /// A lane whose values differ.
-struct Lane {
+struct LaneDecoder {
     word: u32,
     shift: u32,
     are_differences: bool,
-    planes: Planes,
+    planes: BytePlanes,
     /// The last value that was given.
     last: u32,
 }
 
 /// Space for the part that is being given.
 #[derive(Default)]
-struct Room {
+struct DecodeBuffers {
     order: Vec<u16>,
     times: Vec<u64>,
     touches: Vec<u64>,
     rows: Vec<u32>,
 }
 
-impl Columns {
+impl ColumnDecoder {
     /// Whether all records were given.
     pub(crate) fn is_empty(&self) -> bool {
         self.given == self.count
@@ -133,62 +133,62 @@ impl Columns {
 
     /// Bytes that it takes.
     pub(crate) fn size(&self) -> usize {
-        let Room { order, times, touches, rows } = &self.room;
-        self.forms.capacity() * size_of::<Form>()
-            + (self.odd.all.capacity() + self.touched.all.capacity()) * size_of::<(u32, u64)>()
-            + self.lanes.capacity() * size_of::<Lane>()
+        let DecodeBuffers { order, times, touches, rows } = &self.buffers;
+        self.shapes.capacity() * size_of::<ShapeDecoder>()
+            + (self.unexpected_calls.all.capacity() + self.edge_counts.all.capacity()) * size_of::<(u32, u64)>()
+            + self.lanes.capacity() * size_of::<LaneDecoder>()
             + (self.common.capacity() + times.capacity() + touches.capacity()) * size_of::<u64>()
             + order.capacity() * size_of::<u16>()
             + rows.capacity() * size_of::<u32>()
     }
 
     /// Looks at a block, in the place of another one. `own` tells how commands of the file are numbered here.
-    pub(crate) fn open(&mut self, contents: &[u8], own: impl Fn(u16) -> u16) -> Result<(), Bad> {
+    pub(crate) fn open(&mut self, contents: &[u8], own: impl Fn(u16) -> u16) -> Result<(), FormatError> {
         // There is nothing to give of a block that is not what it should be.
         (self.count, self.given) = (0, 0);
         self.common.clear();
         self.lanes.clear();
-        let mut from = Bytes::new(contents);
+        let mut from = ByteReader::new(contents);
         let count = from.count(WORDS_MAX)?;
         let shapes = from.count(SHAPES_MAX)?;
         self.last = (from.varint()?, from.varint()?);
-        self.forms.clear();
+        self.shapes.clear();
         for _ in 0..shapes {
-            self.forms.push(Form::of(Shape::decode(&mut from)?, &own));
+            self.shapes.push(ShapeDecoder::of(RecordShape::decode(&mut from)?, &own));
         }
         self.take_order(&mut from, contents, count)?;
-        self.odd.take(&mut from, count)?;
-        self.touched.take(&mut from, count)?;
-        self.times = Planes::take::<8>(&mut from, count)?;
-        let touches = self.touched.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
-        let words = |all: u64, it: &Form| all.saturating_add((it.count * (HEAD_WORDS + it.width)) as u64);
-        let words = self.forms.iter().fold(touches, words);
+        self.unexpected_calls.take(&mut from, count)?;
+        self.edge_counts.take(&mut from, count)?;
+        self.times = BytePlanes::take::<8>(&mut from, count)?;
+        let touches = self.edge_counts.all.iter().fold(0u64, |all, it| all.saturating_add(it.1));
+        let words = |all: u64, it: &ShapeDecoder| all.saturating_add((it.count * (HEAD_WORDS + it.width)) as u64);
+        let words = self.shapes.iter().fold(touches, words);
         if words > WORDS_MAX as u64 {
-            return from.bad("the records are larger than those of one block are");
+            return from.error("the records are larger than those of one block are");
         }
-        self.touches = Planes::take::<8>(&mut from, touches as usize)?;
-        self.touches_given = 0;
-        for form in &mut self.forms {
+        self.edges = BytePlanes::take::<8>(&mut from, touches as usize)?;
+        self.edges_given = 0;
+        for form in &mut self.shapes {
             form.take_table(&mut from, &mut self.common, &mut self.lanes)?;
         }
         self.common.resize(self.common.len() + STRIDE, 0);
         if !from.is_empty() {
-            return from.bad("there is more than the records need");
+            return from.error("there is more than the records need");
         }
         (self.count, self.words) = (count, words as usize);
         Ok(())
     }
 
     /// Which form each record has.
-    fn take_order(&mut self, from: &mut Bytes<'_>, contents: &[u8], count: usize) -> Result<(), Bad> {
-        let width = if self.forms.len() <= 256 { 1 } else { 2 };
+    fn take_order(&mut self, from: &mut ByteReader<'_>, contents: &[u8], count: usize) -> Result<(), FormatError> {
+        let width = if self.shapes.len() <= 256 { 1 } else { 2 };
         self.order = (from.at(), width);
         from.take(count * width)?;
         self.read_order(contents, 0..count);
-        for it in &self.room.order {
-            match self.forms.get_mut(usize::from(*it)) {
+        for it in &self.buffers.order {
+            match self.shapes.get_mut(usize::from(*it)) {
                 Some(form) => form.count += 1,
-                None => return from.bad("a record of a shape that is not there"),
+                None => return from.error("a record of a shape that is not there"),
             }
         }
         Ok(())
@@ -197,34 +197,34 @@ impl Columns {
     fn read_order(&mut self, contents: &[u8], range: Range<usize>) {
         let (first, width) = self.order;
         let bytes = &contents[first + range.start * width..first + range.end * width];
-        self.room.order.clear();
+        self.buffers.order.clear();
         match width {
-            1 => self.room.order.extend(bytes.iter().map(|it| u16::from(*it))),
-            _ => self.room.order.extend(bytes.chunks_exact(2).map(|it| u16::from_le_bytes([it[0], it[1]]))),
+            1 => self.buffers.order.extend(bytes.iter().map(|it| u16::from(*it))),
+            _ => self.buffers.order.extend(bytes.chunks_exact(2).map(|it| u16::from_le_bytes([it[0], it[1]]))),
         }
     }
 
     /// Puts the next records in the place of what `to` has: about so many words, and one record at least. The contents
     /// are those that were looked at.
-    pub(crate) fn give(&mut self, contents: &[u8], words: usize, to: &mut Decoded) {
+    pub(crate) fn decode_next(&mut self, contents: &[u8], words: usize, to: &mut DecodedRecords) {
         let step = (words.min(WORDS_MAX) * self.count / self.words.max(1)).clamp(1, WORDS_MAX);
         let range = self.given..(self.given + step).min(self.count);
         self.read_order(contents, range.clone());
-        self.times.read(contents, range.clone(), &mut self.room.times);
-        let touches = self.touched.until(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
-        self.touches.read(contents, self.touches_given..self.touches_given + touches, &mut self.room.touches);
-        self.touches_given += touches;
+        self.times.read(contents, range.clone(), &mut self.buffers.times);
+        let touches = self.edge_counts.pending_before(range.end).iter().map(|it| it.1 as usize).sum::<usize>();
+        self.edges.read(contents, self.edges_given..self.edges_given + touches, &mut self.buffers.touches);
+        self.edges_given += touches;
         let words = self.count_rows() + touches;
         // All of it is written below, so what stands there may stay.
         if to.words.capacity() < words + STRIDE {
             to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX) + STRIDE);
         }
         to.words.resize(words + STRIDE, 0);
-        to.places.clear();
-        to.places.reserve(range.len());
+        to.spans.clear();
+        to.spans.reserve(range.len());
         self.put_heads(to);
-        for form in self.forms.iter_mut().filter(|it| it.here > 0) {
-            let rows = &self.room.rows[form.row - form.here..form.row];
+        for form in self.shapes.iter_mut().filter(|it| it.here > 0) {
+            let rows = &self.buffers.rows[form.row - form.here..form.row];
             for lane in &mut self.lanes[form.lanes.clone()] {
                 lane.put(contents, form.given, rows, &mut to.words);
             }
@@ -236,30 +236,30 @@ impl Columns {
 
     /// Finds out where the rows of each form begin; gives the words that all of them take.
     fn count_rows(&mut self) -> usize {
-        for form in &mut self.forms {
+        for form in &mut self.shapes {
             form.here = 0;
         }
-        for table in &self.room.order {
-            self.forms[usize::from(*table)].here += 1;
+        for table in &self.buffers.order {
+            self.shapes[usize::from(*table)].here += 1;
         }
         let (mut row, mut words) = (0, 0);
-        for form in &mut self.forms {
+        for form in &mut self.shapes {
             form.row = row;
             row += form.here;
             words += form.here * (HEAD_WORDS + form.width);
         }
-        self.room.rows.resize(row, 0);
+        self.buffers.rows.resize(row, 0);
         words
     }
 
     /// Places the records, and fills in heads, touches, and what those of a form have in common.
-    fn put_heads(&mut self, to: &mut Decoded) {
-        let Room { order, times, touches, rows } = &mut self.room;
+    fn put_heads(&mut self, to: &mut DecodedRecords) {
+        let DecodeBuffers { order, times, touches, rows } = &mut self.buffers;
         let (mut last, mut first, mut touches) = (self.last, 0, &touches[..]);
         for (index, (table, time)) in (self.given as u32..).zip(order.iter().zip(times.iter())) {
-            let form = &mut self.forms[usize::from(*table)];
-            let call = self.odd.next_if(index).unwrap_or(last.0.wrapping_add(form.step));
-            let touch_count = self.touched.next_if(index).map_or(0, |it| it as usize);
+            let form = &mut self.shapes[usize::from(*table)];
+            let call = self.unexpected_calls.next_if(index).unwrap_or(last.0.wrapping_add(form.step));
+            let touch_count = self.edge_counts.next_if(index).map_or(0, |it| it as usize);
             last = (call, last.1.wrapping_add(*time));
             let body = first + HEAD_WORDS;
             let body_end = body + form.width;
@@ -280,25 +280,25 @@ impl Columns {
             }
             rows[form.row] = body as u32;
             form.row += 1;
-            let Form { is_elsewhere, completes, .. } = *form;
+            let ShapeDecoder { is_external: is_elsewhere, completes, .. } = *form;
             let (is_free, time) = (touch_count == 0, last.1);
-            let place = Place { first: first as u32, end: end as u32, time, is_elsewhere, completes, is_free };
-            to.places.push(place);
+            let place = RecordSpan { first: first as u32, end: end as u32, time, is_external: is_elsewhere, completes, is_independent: is_free };
+            to.spans.push(place);
             first = end;
         }
         self.last = last;
     }
 }
 
-impl Form {
-    fn of(shape: Shape, own: impl Fn(u16) -> u16) -> Form {
-        let Shape { command, kind, remarks, body_words, is_elsewhere, width } = shape;
+impl ShapeDecoder {
+    fn of(shape: RecordShape, own: impl Fn(u16) -> u16) -> ShapeDecoder {
+        let RecordShape { command, kind, remarks, body_words, is_external: is_elsewhere, width } = shape;
         let head = RecordHeader { body_words, command: own(command), kind, omissions: remarks, call: 0, order_edge_count: 0 };
-        Form {
+        ShapeDecoder {
             head: head.to_words()[0],
-            step: expected(0, kind),
+            step: expected_call(0, kind),
             width: width as usize,
-            is_elsewhere,
+            is_external: is_elsewhere,
             completes: head.completed_call().is_some(),
             common: 0,
             lanes: 0..0,
@@ -310,7 +310,7 @@ impl Form {
     }
 
     /// What its records have in common, and where they differ.
-    fn take_table(&mut self, from: &mut Bytes<'_>, common: &mut Vec<u64>, lanes: &mut Vec<Lane>) -> Result<(), Bad> {
+    fn take_table(&mut self, from: &mut ByteReader<'_>, common: &mut Vec<u64>, lanes: &mut Vec<LaneDecoder>) -> Result<(), FormatError> {
         let modes = from.take(self.width * LANES)?;
         let first_lane = lanes.len();
         self.common = common.len();
@@ -320,10 +320,10 @@ impl Form {
             match *mode {
                 ALL_ALIKE => common[self.common + word] |= (from.count(u32::MAX as usize)? as u64) << shift,
                 PLAIN | DIFFERENCES => {
-                    let (planes, are_differences) = (Planes::take::<4>(from, self.count)?, *mode == DIFFERENCES);
-                    lanes.push(Lane { word: word as u32, shift, are_differences, planes, last: 0 });
+                    let (planes, are_differences) = (BytePlanes::take::<4>(from, self.count)?, *mode == DIFFERENCES);
+                    lanes.push(LaneDecoder { word: word as u32, shift, are_differences, planes, last: 0 });
                 }
-                _ => return from.bad("a lane is stored in no known way"),
+                _ => return from.error("a lane is stored in no known way"),
             }
         }
         // A shape that no record has must not take space.
@@ -336,8 +336,8 @@ impl Form {
     }
 }
 
-impl Notes {
-    fn take(&mut self, from: &mut Bytes<'_>, records: usize) -> Result<(), Bad> {
+impl SparseColumn {
+    fn take(&mut self, from: &mut ByteReader<'_>, records: usize) -> Result<(), FormatError> {
         self.given = 0;
         self.all.clear();
         let count = from.count(records)?;
@@ -346,7 +346,7 @@ impl Notes {
             let step = from.count(records)?;
             last += step;
             if last >= records || (at > 0 && step == 0) {
-                return from.bad("a note about a record that is not there");
+                return from.error("a note about a record that is not there");
             }
             self.all.push((last as u32, from.varint()?));
         }
@@ -362,21 +362,21 @@ impl Notes {
     }
 
     /// Those about records before one that were not given yet.
-    fn until(&self, record: usize) -> &[(u32, u64)] {
+    fn pending_before(&self, record: usize) -> &[(u32, u64)] {
         let rest = &self.all[self.given..];
         &rest[..rest.partition_point(|it| (it.0 as usize) < record)]
     }
 }
 
-impl Planes {
-    fn take<const MAX: u8>(from: &mut Bytes<'_>, count: usize) -> Result<Planes, Bad> {
+impl BytePlanes {
+    fn take<const MAX: u8>(from: &mut ByteReader<'_>, count: usize) -> Result<BytePlanes, FormatError> {
         let planes = from.u8()?;
         if planes > MAX {
-            return from.bad("a number has more bytes than it can have");
+            return from.error("a number has more bytes than it can have");
         }
         let first = from.at();
         from.take(count * usize::from(planes))?;
-        Ok(Planes { first, planes: usize::from(planes), count })
+        Ok(BytePlanes { first, planes: usize::from(planes), count })
     }
 
     fn read(&self, contents: &[u8], range: Range<usize>, to: &mut Vec<u64>) {
@@ -435,14 +435,14 @@ impl Planes {
     }
 }
 
-impl Lane {
+impl LaneDecoder {
     /// Puts its values from one on into rows, whose words do not have them yet.
     fn put(&mut self, contents: &[u8], from: usize, rows: &[u32], words: &mut [u64]) {
         let (words, shift) = (&mut words[self.word as usize..], self.shift);
         if self.are_differences {
             let mut last = self.last;
             self.planes.each(contents, from, rows.iter(), |row, value| {
-                last = last.wrapping_add(unfold(value as u32));
+                last = last.wrapping_add(unzigzag(value as u32));
                 words[*row as usize] |= u64::from(last) << shift;
             });
             self.last = last;
@@ -457,16 +457,16 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::{Body, Gather};
+    use crate::columns::{RecordBody, ColumnEncoder};
 
     fn head(command: u16, kind: u8, call: u64, body: usize, touches: usize) -> RecordHeader {
         RecordHeader { body_words: (HEAD_WORDS + body) as u32, command, kind, omissions: 0, call, order_edge_count: touches as u32 }
     }
 
-    fn decode(block: &[u8]) -> Result<Decoded, Bad> {
-        let (mut columns, mut all) = (Columns::default(), Decoded::default());
+    fn decode(block: &[u8]) -> Result<DecodedRecords, FormatError> {
+        let (mut columns, mut all) = (ColumnDecoder::default(), DecodedRecords::default());
         columns.open(block, |it| it)?;
-        columns.give(block, usize::MAX, &mut all);
+        columns.decode_next(block, usize::MAX, &mut all);
         Ok(all)
     }
 
@@ -493,9 +493,9 @@ mod tests {
     }
 
     fn block() -> Vec<u8> {
-        let mut gather = Gather::after((40, 900));
+        let mut gather = ColumnEncoder::after((40, 900));
         for (time, head, body, touches) in &records() {
-            gather.push(*time, *head, Body::Here(body), touches);
+            gather.push(*time, *head, RecordBody::Inline(body), touches);
         }
         gather.encode()
     }
@@ -505,15 +505,15 @@ mod tests {
         let all = records();
         let block = block();
         // At once, a few at a time, and one by one; in the space of the block before.
-        let (mut columns, mut part) = (Columns::default(), Decoded::default());
+        let (mut columns, mut part) = (ColumnDecoder::default(), DecodedRecords::default());
         for words in [usize::MAX, 100, 0] {
             columns.open(&block, |it| it).expect("our own block is whole");
             let mut expected = all.iter();
             let mut parts = 0;
             while !columns.is_empty() {
-                columns.give(&block, words, &mut part);
+                columns.decode_next(&block, words, &mut part);
                 parts += 1;
-                for place in &part.places {
+                for place in &part.spans {
                     let (time, head, body, touches) = expected.next().expect("no more than there were");
                     let words: Vec<u64> =
                         head.to_words().into_iter().chain(body.clone()).chain(touches.clone()).collect();
@@ -528,24 +528,24 @@ mod tests {
 
     #[test]
     fn many_shapes_and_bodies_elsewhere_come_back() {
-        let mut gather = Gather::after((0, 0));
+        let mut gather = ColumnEncoder::after((0, 0));
         for call in 1..=700u64 {
             let pieces = [call, call + 1];
             let head = RecordHeader { body_words: 5000, ..head(call as u16, 0, call, 0, 0) };
-            gather.push(call, head, Body::Elsewhere(&pieces), &[]);
+            gather.push(call, head, RecordBody::External(&pieces), &[]);
         }
         let decoded = decode(&gather.encode()).expect("our own block is whole");
-        assert!(decoded.places.iter().all(|it| it.is_elsewhere));
-        assert_eq!(decoded.words[decoded.places[699].first as usize + HEAD_WORDS..], [700, 701]);
+        assert!(decoded.spans.iter().all(|it| it.is_external));
+        assert_eq!(decoded.words[decoded.spans[699].first as usize + HEAD_WORDS..], [700, 701]);
     }
 
     #[test]
     fn commands_get_the_numbers_of_here() {
-        let (mut columns, mut all) = (Columns::default(), Decoded::default());
+        let (mut columns, mut all) = (ColumnDecoder::default(), DecodedRecords::default());
         let block = block();
         columns.open(&block, |it| it + 100).expect("our own block is whole");
-        columns.give(&block, usize::MAX, &mut all);
-        for (place, (_, head, ..)) in all.places.iter().zip(records()) {
+        columns.decode_next(&block, usize::MAX, &mut all);
+        for (place, (_, head, ..)) in all.spans.iter().zip(records()) {
             let first = place.first as usize;
             assert_eq!(RecordHeader::from_words(all.words[first], all.words[first + 1]).command, head.command + 100);
         }
@@ -570,7 +570,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_damaged_gives_nothing() {
-        let (mut columns, good) = (Columns::default(), block());
+        let (mut columns, good) = (ColumnDecoder::default(), block());
         columns.open(&good, |it| it).expect("our own block is whole");
         assert!(columns.open(&good[..good.len() - 1], |it| it).is_err());
         assert!(columns.is_empty());

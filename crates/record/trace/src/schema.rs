@@ -47,7 +47,7 @@ const fn command_names() -> [u8; COMMAND_NAMES_SIZE] {
 
 impl Schema {
     /// That of this version.
-    pub(crate) fn own() -> Schema {
+    pub(crate) fn current() -> Schema {
         Schema {
             commands: Command::ALL.iter().map(|it| it.desc().name.to_owned()).collect(),
             handles: HandleType::ALL.iter().map(|it| (it.name().to_owned(), *it as u8)).collect(),
@@ -67,10 +67,10 @@ impl Schema {
     }
 
     /// How to read a file that has this schema.
-    pub(crate) fn numbers(&self) -> Numbers {
+    pub(crate) fn renumbering(&self) -> SchemaRenumbering {
         let names = self.commands.iter().flat_map(|it| it.bytes().chain([0]));
         let commands = (!names.eq(COMMAND_NAMES.iter().copied())).then(|| {
-            let own = Schema::own().commands;
+            let own = Schema::current().commands;
             let number = |name: &String| own.iter().position(|it| it == name).map(|it| it as u16);
             self.commands.iter().map(number).collect()
         });
@@ -84,19 +84,19 @@ impl Schema {
             }
             numbers
         });
-        Numbers { commands, handles }
+        SchemaRenumbering { commands, handles }
     }
 }
 
 /// From the numbers of a file to those of this version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers {
+pub(crate) struct SchemaRenumbering {
     /// None where they are the same.
     commands: Option<Vec<Option<u16>>>,
     handles: Option<Box<[u8; 256]>>,
 }
 
-impl Numbers {
+impl SchemaRenumbering {
     /// The number of a command here; none if this version does not know it.
     pub(crate) fn command(&self, number: u16) -> Option<u16> {
         match &self.commands {
@@ -117,24 +117,24 @@ mod tests {
 
     #[test]
     fn a_file_with_other_numbers_is_read_by_names() {
-        let mut old = Schema::own();
+        let mut old = Schema::current();
         old.commands.swap(0, 1);
         old.commands.push("vkOfAnotherTime".into());
         let last = old.commands.len() as u16 - 1;
         let read = Schema::decode(&old.encode(), 0).expect("our own");
-        let numbers = read.numbers();
+        let numbers = read.renumbering();
         assert_eq!(numbers.handles(), None);
         assert_eq!([0, 1, 2, last, last + 1].map(|it| numbers.command(it)), [Some(1), Some(0), Some(2), None, None]);
-        assert_eq!(Schema::own().numbers(), Numbers::default());
+        assert_eq!(Schema::current().renumbering(), SchemaRenumbering::default());
     }
 
     #[test]
     fn other_numbers_of_objects_are_told_by_names() {
-        let mut old = Schema::own();
+        let mut old = Schema::current();
         let (first, second) = (old.handles[0].1, old.handles[1].1);
         (old.handles[0].1, old.handles[1].1) = (second, first);
         old.handles.push(("VkOfAnotherTime".into(), 200));
-        let numbers = old.numbers();
+        let numbers = old.renumbering();
         let handles = numbers.handles().expect("they differ");
         assert_eq!((handles[usize::from(first)], handles[usize::from(second)], handles[200]), (second, first, 0));
         assert_eq!(handles[usize::from(old.handles[2].1)], old.handles[2].1);

@@ -11,24 +11,24 @@ pub trait ReadAt: Send + Sync {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Source<'a> {
+pub(crate) enum TraceSource<'a> {
     Bytes(&'a [u8]),
     File(&'a dyn ReadAt),
 }
 
-impl<'a> Source<'a> {
+impl<'a> TraceSource<'a> {
     pub(crate) fn len(self) -> usize {
         match self {
-            Source::Bytes(bytes) => bytes.len(),
-            Source::File(file) => usize::try_from(file.size()).unwrap_or(usize::MAX),
+            TraceSource::Bytes(bytes) => bytes.len(),
+            TraceSource::File(file) => usize::try_from(file.size()).unwrap_or(usize::MAX),
         }
     }
 
     /// What is in memory of it.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
-            Source::Bytes(bytes) => bytes,
-            Source::File(_) => &[],
+            TraceSource::Bytes(bytes) => bytes,
+            TraceSource::File(_) => &[],
         }
     }
 
@@ -40,8 +40,8 @@ impl<'a> Source<'a> {
         let first = usize::try_from(at).unwrap_or(usize::MAX).min(self.len());
         let size = size.min(self.len() - first);
         match self {
-            Source::Bytes(bytes) => &bytes[first..first + size],
-            Source::File(file) => {
+            TraceSource::Bytes(bytes) => &bytes[first..first + size],
+            TraceSource::File(file) => {
                 room.resize(size, 0);
                 if file.read_at(at, room) { room } else { &[] }
             }
@@ -54,8 +54,8 @@ impl<'a> Source<'a> {
         'a: 'r,
     {
         let size = match self {
-            Source::Bytes(_) => usize::MAX,
-            Source::File(_) => {
+            TraceSource::Bytes(_) => usize::MAX,
+            TraceSource::File(_) => {
                 let stored = stored_size(self.get(at, BLOCK_HEAD_SIZE, room)).unwrap_or(0);
                 BLOCK_HEAD_SIZE + stored.min(BLOCK_MAX)
             }

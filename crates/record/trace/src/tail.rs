@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::block::HEADER_SIZE;
 use crate::columns::HEAD_WORDS;
 use crate::error::Damage;
-use crate::rows::{Decoded, Place};
+use crate::rows::{DecodedRecords, RecordSpan};
 
 /// The bits of a word that are a time.
 const TIME_MASK: u64 = (1 << 48) - 1;
@@ -47,13 +47,13 @@ impl TailHeader {
         let slot_words = u32::from_le_bytes(std::array::from_fn(|it| all[12 + it]));
         let id = u128::from_le_bytes(std::array::from_fn(|it| all[16 + it]));
         let began = u64::from_le_bytes(std::array::from_fn(|it| all[32 + it]));
-        (slot_words as usize > Slot::HEAD_WORDS).then_some(TailHeader { id, slot_words, began })
+        (slot_words as usize > TailSlot::HEAD_WORDS).then_some(TailHeader { id, slot_words, began })
     }
 }
 
 /// The head of a slot, by its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct TailSlot {
     /// Zero: nobody uses it.
     pub stream: u32,
     /// Words of the stream before the first one here.
@@ -64,18 +64,18 @@ pub struct Slot {
     pub size: u64,
 }
 
-impl Slot {
+impl TailSlot {
     pub const HEAD_WORDS: usize = 4;
     /// Which word says how many are complete.
     pub const COMMITTED: usize = 2;
 
-    pub fn to_words(self) -> [u64; Slot::HEAD_WORDS] {
+    pub fn to_words(self) -> [u64; TailSlot::HEAD_WORDS] {
         [u64::from(self.stream), self.position, self.committed, self.size]
     }
 
-    fn from_words(words: &[u64]) -> Option<Slot> {
+    fn from_words(words: &[u64]) -> Option<TailSlot> {
         let [stream, position, committed, size] = *words.first_chunk()?;
-        Some(Slot { stream: u32::try_from(stream).ok()?, position, committed, size })
+        Some(TailSlot { stream: u32::try_from(stream).ok()?, position, committed, size })
     }
 }
 
@@ -96,13 +96,13 @@ impl Tail {
             .collect();
         let mut runs: FxHashMap<u32, Vec<(u64, Vec<u64>)>> = FxHashMap::default();
         let mut at = 0;
-        while let Some(slot) = words.get(at..).and_then(Slot::from_words) {
-            let own = &words[at + Slot::HEAD_WORDS..];
+        while let Some(slot) = words.get(at..).and_then(TailSlot::from_words) {
+            let own = &words[at + TailSlot::HEAD_WORDS..];
             let is_sane = slot.committed <= slot.size && slot.size <= own.len() as u64 && slot.size > 0;
             if is_sane && slot.stream != 0 {
                 runs.entry(slot.stream).or_default().push((slot.position, own[..slot.committed as usize].to_vec()));
             }
-            let taken = if is_sane { Slot::HEAD_WORDS + slot.size as usize } else { 1 };
+            let taken = if is_sane { TailSlot::HEAD_WORDS + slot.size as usize } else { 1 };
             at += taken.next_multiple_of(header.slot_words as usize);
         }
         runs.values_mut().for_each(|it| it.sort_by_key(|it| it.0));
@@ -119,8 +119,8 @@ impl Tail {
     }
 
     /// The records of a stream from a position on.
-    pub(crate) fn records(&self, stream: u32, position: u64, damages: &mut Vec<Damage>) -> Decoded {
-        let mut all = Decoded::default();
+    pub(crate) fn records(&self, stream: u32, position: u64, damages: &mut Vec<Damage>) -> DecodedRecords {
+        let mut all = DecodedRecords::default();
         let mut next = position;
         for (first, words) in self.runs.get(&stream).into_iter().flatten() {
             let end = first.saturating_add(words.len() as u64);
@@ -148,7 +148,7 @@ fn lost(stream: u32, position: u64, words: u64) -> Damage {
 }
 
 /// Takes words apart into records; gives how many words were used.
-fn split(words: &[u64], began: u64, all: &mut Decoded) -> usize {
+fn split(words: &[u64], began: u64, all: &mut DecodedRecords) -> usize {
     let mut at = 0;
     while let Some((time, size)) = record(&words[at..]) {
         let first = all.words.len() as u32;
@@ -156,7 +156,7 @@ fn split(words: &[u64], began: u64, all: &mut Decoded) -> usize {
         let (end, time) = (all.words.len() as u32, time.wrapping_sub(began) & TIME_MASK);
         let head = RecordHeader::from_words(words[at + 1], words[at + 2]);
         let (completes, is_free) = (head.completed_call().is_some(), head.order_edge_count == 0);
-        all.places.push(Place { first, end, time, is_elsewhere: false, completes, is_free });
+        all.spans.push(RecordSpan { first, end, time, is_external: false, completes, is_independent: is_free });
         at += 1 + size;
     }
     at
@@ -191,7 +191,7 @@ mod tests {
         let mut words = Vec::new();
         let mut slot = |stream, position, size: usize, own: &[u64]| {
             let committed = own.len() as u64;
-            words.extend(Slot { stream, position, committed, size: size as u64 }.to_words());
+            words.extend(TailSlot { stream, position, committed, size: size as u64 }.to_words());
             words.extend(own);
             words.resize(words.len() + size - own.len(), 0xdead);
         };
@@ -210,14 +210,14 @@ mod tests {
         assert_eq!(tail.header().id, 9);
         let mut damages = Vec::new();
         let found = tail.records(5, 100, &mut damages);
-        assert_eq!(found.places.iter().map(|it| it.time).collect::<Vec<_>>(), [10, 11, 12]);
-        assert_eq!(found.words[found.places[2].first as usize..], head(3, 40));
+        assert_eq!(found.spans.iter().map(|it| it.time).collect::<Vec<_>>(), [10, 11, 12]);
+        assert_eq!(found.words[found.spans[2].first as usize..], head(3, 40));
         assert_eq!(damages, []);
         // The first is in the file already.
-        assert_eq!(tail.records(5, 105, &mut damages).places.len(), 2);
+        assert_eq!(tail.records(5, 105, &mut damages).spans.len(), 2);
         assert_eq!(damages, []);
         // Cut in the middle.
-        assert_eq!(tail.records(6, 0, &mut damages).places.len(), 0);
+        assert_eq!(tail.records(6, 0, &mut damages).spans.len(), 0);
         assert_eq!(damages.len(), 1);
     }
 

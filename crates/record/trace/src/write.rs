@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BlockHead, Codec, HEADER_SIZE, Header, Kind};
-use crate::index::{Entry, Index, Moment};
+use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BlockHead, Codec, HEADER_SIZE, TraceHeader, BlockKind};
+use crate::index::{BlockEntry, Index, SeekPoint};
 use crate::record::RawBlock;
 use crate::schema::Schema;
 
@@ -35,8 +35,8 @@ impl RawBlock {
 
 /// Where a block has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    pub kind: Kind,
+pub struct WrittenBlock {
+    pub kind: BlockKind,
     pub stream: u32,
     /// Words of the stream that are in the file now.
     pub position: u64,
@@ -48,25 +48,25 @@ pub struct BlockWriter<W> {
     /// Bytes that were written.
     at: u64,
     sequence: u64,
-    entries: Vec<Entry>,
+    entries: Vec<BlockEntry>,
 }
 
 impl<W: Write> BlockWriter<W> {
     /// Begins a file.
-    pub fn new(mut out: W, header: Header) -> io::Result<BlockWriter<W>> {
+    pub fn new(mut out: W, header: TraceHeader) -> io::Result<BlockWriter<W>> {
         out.write_all(&header.to_bytes())?;
         let mut writer = BlockWriter { out, at: HEADER_SIZE as u64, sequence: 0, entries: Vec::new() };
-        writer.write(RawBlock::new(Kind::Schema, Schema::own().encode()).pack(Codec::Zstd))?;
+        writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).pack(Codec::Zstd))?;
         Ok(writer)
     }
 
     /// Goes on with a file that has so many bytes and blocks.
-    pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<Entry>) -> BlockWriter<W> {
+    pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
         BlockWriter { out, at, sequence, entries }
     }
 
     /// Appends a block. After an error the file is whole up to [`BlockWriter::size`].
-    pub fn write(&mut self, block: PackedBlock) -> io::Result<Written> {
+    pub fn write(&mut self, block: PackedBlock) -> io::Result<WrittenBlock> {
         let PackedBlock { raw, raw_size, codec, stored } = block;
         let head = BlockHead {
             kind: raw.kind,
@@ -89,10 +89,10 @@ impl<W: Write> BlockWriter<W> {
         debug_assert!(bytes.len().is_multiple_of(ALIGNMENT) && bytes.len() >= BLOCK_HEAD_SIZE);
         self.out.write_all(&bytes)?;
         let RawBlock { kind, stream, position, words, call, time, count, .. } = raw;
-        self.entries.push(Entry { at: self.at, kind, stream, position, words, call, time, count });
+        self.entries.push(BlockEntry { at: self.at, kind, stream, position, words, call, time, count });
         self.at += bytes.len() as u64;
         self.sequence += 1;
-        Ok(Written { kind, stream, position: position + u64::from(words) })
+        Ok(WrittenBlock { kind, stream, position: position + u64::from(words) })
     }
 
     /// Bytes of the file that are whole.
@@ -105,11 +105,11 @@ impl<W: Write> BlockWriter<W> {
     }
 
     /// Writes the index and ends the file.
-    pub fn finish(mut self, moments: &[Moment]) -> io::Result<W> {
+    pub fn finish(mut self, moments: &[SeekPoint]) -> io::Result<W> {
         let (at, first) = (self.at, self.sequence);
-        let index = Index { entries: std::mem::take(&mut self.entries), moments: moments.to_vec() };
+        let index = Index { entries: std::mem::take(&mut self.entries), seek_points: moments.to_vec() };
         for contents in index.encode() {
-            self.write(RawBlock::new(Kind::Index, contents).pack(Codec::Zstd))?;
+            self.write(RawBlock::new(BlockKind::Index, contents).pack(Codec::Zstd))?;
         }
         let mut end = END_MAGIC.to_vec();
         end.extend(at.to_le_bytes());

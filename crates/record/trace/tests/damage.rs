@@ -17,7 +17,7 @@ fn blocks_of(file: &[u8]) -> Vec<usize> {
 }
 
 /// Makes the checksum of a block right; false where its size does not fit the file.
-fn sum_again(file: &mut [u8], at: usize) -> bool {
+fn fix_checksum(file: &mut [u8], at: usize) -> bool {
     let stored = u32::from_le_bytes(std::array::from_fn(|it| file[at + 56 + it])) as usize;
     let Some(end) = (at + 72).checked_add(stored).filter(|it| *it <= file.len()) else { return false };
     let summed = [&file[at..at + 64], &file[at + 72..end]].concat();
@@ -49,7 +49,7 @@ fn damage_costs_what_is_damaged_and_no_more_memory_than_the_file_allows() {
             }
         }
         if is_inside {
-            sum_again(&mut bad, block);
+            fix_checksum(&mut bad, block);
         }
         if round % 5 == 1 {
             bad.truncate(random.below(bad.len()));

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge, beside};
 use lavascope_trace::{
-    BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorded, Recorder, Slot, Tail, TailHeader, Trace, repair,
+    BlockWriter, Codec, TraceHeader, MergedReader, SeekPointKind, RawBlock, StreamRecord, TraceRecorder, TailSlot, Tail, TailHeader, Trace, repair,
 };
 
-const HEADER: Header =
-    Header { version: lavascope_trace::VERSION, id: 0x1234, began: 5, ticks_per_second: 1_000_000_000 };
+const HEADER: TraceHeader =
+    TraceHeader { version: lavascope_trace::VERSION, id: 0x1234, began: 5, ticks_per_second: 1_000_000_000 };
 
 struct Random(u64);
 
@@ -21,14 +21,14 @@ impl Random {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Made {
+struct TestRecord {
     stream: u32,
     time: u64,
     record: Vec<u64>,
 }
 
 /// Calls of three threads in an order that could be: each record comes after what its touches name.
-fn calls(count: usize, seed: u64) -> Vec<Made> {
+fn calls(count: usize, seed: u64) -> Vec<TestRecord> {
     let commands = [Command::CmdDraw, Command::CmdSetViewport, Command::CmdPushConstants, Command::QueueSubmit2];
     let mut random = Random(seed);
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
@@ -64,11 +64,11 @@ fn calls(count: usize, seed: u64) -> Vec<Made> {
         };
         let mut record = head(RecordPhase::Enter as u8, body.len(), touches.len()).to_words().to_vec();
         record.extend(body.iter().chain(&touches));
-        all.push(Made { stream, time: 1000 + index * 3, record });
+        all.push(TestRecord { stream, time: 1000 + index * 3, record });
         if command.desc().outputs.is_some() {
             let mut record = head(RecordPhase::Leave as u8, 1, 0).to_words().to_vec();
             record.push(0);
-            all.push(Made { stream, time: 1001 + index * 3, record });
+            all.push(TestRecord { stream, time: 1001 + index * 3, record });
         }
         done.insert(stream, call);
     }
@@ -76,46 +76,46 @@ fn calls(count: usize, seed: u64) -> Vec<Made> {
 }
 
 /// The blocks of some calls.
-fn blocks(calls: &[Made]) -> (Vec<RawBlock>, Recorder) {
-    let (mut recorder, mut all) = (Recorder::default(), Vec::new());
+fn blocks(calls: &[TestRecord]) -> (Vec<RawBlock>, TraceRecorder) {
+    let (mut recorder, mut all) = (TraceRecorder::default(), Vec::new());
     let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
-    for Made { stream, time, record } in calls {
+    for TestRecord { stream, time, record } in calls {
         let end = ends.entry(*stream).or_default();
         let span = *end..*end + record.len() as u64 + 1;
         *end = span.end;
-        recorder.record(Recorded { stream: *stream, span, time: *time, record }, &mut |it| all.push(it));
+        recorder.record(StreamRecord { stream: *stream, span, time: *time, record }, &mut |it| all.push(it));
     }
-    recorder.seal(&mut |it| all.push(it));
+    recorder.flush(&mut |it| all.push(it));
     (all, recorder)
 }
 
-fn file(calls: &[Made], codec: Codec, is_finished: bool) -> Vec<u8> {
+fn file(calls: &[TestRecord], codec: Codec, is_finished: bool) -> Vec<u8> {
     let (blocks, recorder) = blocks(calls);
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for it in blocks {
         writer.write(it.pack(codec)).expect("memory takes everything");
     }
     match is_finished {
-        true => writer.finish(recorder.moments()).expect("memory takes everything"),
+        true => writer.finish(recorder.seek_points()).expect("memory takes everything"),
         false => std::mem::take(writer.get_mut()),
     }
 }
 
-fn merged(trace: &Trace<'_>, tail: Option<&Tail>) -> (Vec<Made>, u64, usize) {
-    let mut merged = Merged::new(trace, tail);
+fn merged(trace: &Trace<'_>, tail: Option<&Tail>) -> (Vec<TestRecord>, u64, usize) {
+    let mut merged = MergedReader::new(trace, tail);
     let mut all = Vec::new();
     while let Some(it) = merged.take_next().expect("whole") {
-        all.push(Made { stream: it.stream, time: it.time, record: it.record.to_vec() });
+        all.push(TestRecord { stream: it.stream, time: it.time, record: it.record.to_vec() });
     }
-    (all, merged.forced(), merged.damages().len())
+    (all, merged.out_of_order(), merged.damages().len())
 }
 
-fn of(calls: &[Made], stream: u32) -> Vec<&Made> {
+fn of(calls: &[TestRecord], stream: u32) -> Vec<&TestRecord> {
     calls.iter().filter(|it| it.stream == stream).collect()
 }
 
 /// Whether every record stands behind the calls that it names.
-fn is_ordered(calls: &[Made]) -> bool {
+fn is_ordered(calls: &[TestRecord]) -> bool {
     let mut done: BTreeMap<u32, u64> = BTreeMap::new();
     calls.iter().all(|it| {
         let head = RecordHeader::from_words(it.record[0], it.record[1]);
@@ -149,10 +149,10 @@ fn without_an_index_everything_is_found_by_looking() {
     let (whole, cut) = (file(&made, Codec::Zstd, true), file(&made, Codec::Zstd, false));
     let (whole, cut) = (Trace::open(&whole).expect("whole"), Trace::open(&cut).expect("whole"));
     assert!(!cut.is_complete() && cut.damages().is_empty());
-    assert_eq!(whole.moments(), cut.moments());
+    assert_eq!(whole.seek_points(), cut.seek_points());
     let submits = made.iter().filter(|it| RecordHeader::from_words(it.record[0], 0).command == Command::QueueSubmit2 as u16);
-    let found = whole.moments().expect("whole");
-    assert_eq!(found.iter().filter(|it| it.kind == MomentKind::Submit).count(), submits.count() / 2);
+    let found = whole.seek_points().expect("whole");
+    assert_eq!(found.iter().filter(|it| it.kind == SeekPointKind::Submit).count(), submits.count() / 2);
     assert!(merged(&whole, None).0 == merged(&cut, None).0);
 }
 
@@ -160,7 +160,7 @@ fn without_an_index_everything_is_found_by_looking() {
 #[test]
 fn a_file_is_small() {
     let made = calls(20_000, 3);
-    let large: Vec<&Made> = made.iter().filter(|it| it.record.len() > 100).collect();
+    let large: Vec<&TestRecord> = made.iter().filter(|it| it.record.len() > 100).collect();
     let bytes = file(&made, Codec::Zstd, true);
     let small = made.len() - large.len();
     // Three different large ones, of numbers that count up.
@@ -207,7 +207,7 @@ fn any_damage_is_an_error_or_left_out() {
             bad.truncate(random.below(bad.len() as u64) as usize);
         }
         let Ok(trace) = Trace::open(&bad) else { continue };
-        let mut all = Merged::new(&trace, None);
+        let mut all = MergedReader::new(&trace, None);
         // A record whose contents are lost is an error; what comes behind it is not.
         let mut errors = 0;
         loop {
@@ -222,13 +222,13 @@ fn any_damage_is_an_error_or_left_out() {
 }
 
 /// The tail of a trace with some calls in it.
-fn tail_of(trace: &Trace<'_>, rest: &[Made]) -> Tail {
+fn tail_of(trace: &Trace<'_>, rest: &[TestRecord]) -> Tail {
     // One slot for each stream, with some words before that are in the file already.
     let mut words = Vec::new();
     for stream in 1..=3u32 {
-        let timed = |it: &&Made| [vec![u64::from(beside::TIME) << 48 | it.time], it.record.clone()].concat();
+        let timed = |it: &&TestRecord| [vec![u64::from(beside::TIME) << 48 | it.time], it.record.clone()].concat();
         let own: Vec<u64> = of(rest, stream).iter().flat_map(timed).collect();
-        let slot = Slot { stream, position: trace.position(stream), committed: own.len() as u64, size: 1 << 21 };
+        let slot = TailSlot { stream, position: trace.stored_words(stream), committed: own.len() as u64, size: 1 << 21 };
         words.extend(slot.to_words());
         words.extend(&own);
         words.resize(stream as usize * ((1 << 21) + 4), 0);
@@ -292,7 +292,7 @@ fn calls_that_wait_for_each_other_are_told() {
 #[test]
 fn facts_about_the_capture_are_kept() {
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    writer.write(RawBlock::facts(&serde_json::json!({ "application": "cube" })).pack(Codec::Zstd)).expect("memory");
+    writer.write(RawBlock::metadata(&serde_json::json!({ "application": "cube" })).pack(Codec::Zstd)).expect("memory");
     let bytes = writer.finish(&[]).expect("memory");
-    assert_eq!(Trace::open(&bytes).expect("whole").facts(), [serde_json::json!({ "application": "cube" })]);
+    assert_eq!(Trace::open(&bytes).expect("whole").metadata(), [serde_json::json!({ "application": "cube" })]);
 }

@@ -2,13 +2,13 @@
 
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_record::{HostWriteBuilder, HostWrite};
-use lavascope_trace::{BlockKind, BlockWriter, Codec, Header, Merged, Recorded, Recorder, Trace};
+use lavascope_trace::{BlockKind, BlockWriter, Codec, TraceHeader, MergedReader, StreamRecord, TraceRecorder, Trace};
 
-const HEADER: Header = Header { version: lavascope_trace::VERSION, id: 7, began: 5, ticks_per_second: 1_000_000_000 };
+const HEADER: TraceHeader = TraceHeader { version: lavascope_trace::VERSION, id: 7, began: 5, ticks_per_second: 1_000_000_000 };
 
 /// A file with records of what was written: into which memory, where, and what.
 fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
-    let (mut recorder, mut blocks, mut writing) = (Recorder::default(), Vec::new(), HostWriteBuilder::default());
+    let (mut recorder, mut blocks, mut writing) = (TraceRecorder::default(), Vec::new(), HostWriteBuilder::default());
     let mut end = 0;
     for (at, (memory, first, bytes)) in all.iter().enumerate() {
         writing.begin(ObjectId::new(HandleType::DeviceMemory, *memory).expect("a small number"), *first);
@@ -16,9 +16,9 @@ fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
         let record = writing.finish(at as u64 + 1, &[]);
         let span = end..end + record.len() as u64 + 1;
         end = span.end;
-        recorder.record(Recorded { stream: 1, span, time: at as u64, record }, &mut |it| blocks.push(it));
+        recorder.record(StreamRecord { stream: 1, span, time: at as u64, record }, &mut |it| blocks.push(it));
     }
-    recorder.seal(&mut |it| blocks.push(it));
+    recorder.flush(&mut |it| blocks.push(it));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
     for it in blocks {
         writer.write(it.pack(Codec::None)).expect("memory takes everything");
@@ -35,7 +35,7 @@ fn what_was_written_comes_back_and_equal_bytes_are_stored_once() {
     let trace = Trace::open(&file).expect("our own");
     let (stored, _) = trace.sizes()[&BlockKind::Contents];
     assert!(stored < 16_000 + 50 * 100, "{stored} bytes for 50 times the same");
-    let mut merged = Merged::new(&trace, None);
+    let mut merged = MergedReader::new(&trace, None);
     for (memory, first, bytes) in &all {
         let item = merged.take_next().expect("whole").expect("there is one");
         let written = HostWrite::parse(item.record).expect("our own");

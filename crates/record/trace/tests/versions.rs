@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_record::{RecordHeader, RecordPhase, HostWrite, check};
-use lavascope_trace::{BlockWriter, Codec, Merged, MomentKind, RawBlock, Recorded, Recorder, Trace};
+use lavascope_trace::{BlockWriter, Codec, MergedReader, SeekPointKind, RawBlock, StreamRecord, TraceRecorder, Trace};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,7 +15,7 @@ const VERSION_1: &[u8] = include_bytes!("data/version-1.lava");
 
 /// The calls of a trace by their commands, and how often something was not understood.
 fn calls(trace: &Trace<'_>) -> (BTreeMap<&'static str, u64>, u64) {
-    let mut merged = Merged::new(trace, None);
+    let mut merged = MergedReader::new(trace, None);
     let (mut all, mut odd) = (BTreeMap::new(), 0);
     while let Some(it) = merged.take_next().expect("it is whole") {
         match check(it.record) {
@@ -26,7 +26,7 @@ fn calls(trace: &Trace<'_>) -> (BTreeMap<&'static str, u64>, u64) {
             Err(_) => odd += u64::from(HostWrite::parse(it.record).is_none()),
         }
     }
-    assert_eq!((merged.forced(), merged.damages()), (0, &[][..]), "the order is whole");
+    assert_eq!((merged.out_of_order(), merged.damages()), (0, &[][..]), "the order is whole");
     (all, odd)
 }
 
@@ -39,11 +39,11 @@ fn the_first_version_is_read() {
     assert_eq!(odd, 0, "every record is one that this version knows");
     assert_eq!((calls["vkCreateInstance"], calls["vkCreateDevice"], calls["vkDestroyInstance"]), (1, 1, 1));
     assert_eq!((calls["vkCmdDraw"], calls["vkCmdPushConstants"]), (128, 128));
-    let submits = trace.moments().expect("they are there").iter().filter(|it| it.kind == MomentKind::Submit).count();
+    let submits = trace.seek_points().expect("they are there").iter().filter(|it| it.kind == SeekPointKind::Submit).count();
     assert_eq!(submits as u64, calls["vkQueueSubmit"]);
-    let program = trace.facts().iter().find_map(|it| it["program"].as_str().map(str::to_owned));
+    let program = trace.metadata().iter().find_map(|it| it["program"].as_str().map(str::to_owned));
     assert_eq!(program.as_deref(), Some("lavascope-samples"));
-    assert!(trace.facts().iter().any(|it| it["device"]["queue_families"].is_array()));
+    assert!(trace.metadata().iter().any(|it| it["device"]["queue_families"].is_array()));
 }
 
 /// A file of a version that numbers commands and types of objects in another way is read by their names.
@@ -51,7 +51,7 @@ fn the_first_version_is_read() {
 fn numbers_of_another_time_are_read_by_names() {
     const HANDLES: u64 = 40;
     let mut writer = BlockWriter::new(Vec::new(), *Trace::open(VERSION_1).expect("whole").header()).expect("memory");
-    let (mut recorder, mut blocks) = (Recorder::default(), Vec::<RawBlock>::new());
+    let (mut recorder, mut blocks) = (TraceRecorder::default(), Vec::<RawBlock>::new());
     let head = |call| RecordHeader { body_words: 5, command: Command::CmdDraw as u16, kind: 0, omissions: 0, call, order_edge_count: 0 };
     let id = ObjectId::new(HandleType::CommandBuffer, 7).expect("a small number").raw();
     let own = |call: u64| [head(call).to_words().to_vec(), vec![id, 1 << 32 | 3, call << 32]].concat();
@@ -60,14 +60,14 @@ fn numbers_of_another_time_are_read_by_names() {
         record[0] += 1 << 32;
         record[2] += HANDLES << 56;
         let span = (call - 1) * 6..call * 6;
-        recorder.record(Recorded { stream: 1, span, time: call, record: &record }, &mut |it| blocks.push(it));
+        recorder.record(StreamRecord { stream: 1, span, time: call, record: &record }, &mut |it| blocks.push(it));
     }
-    recorder.seal(&mut |it| blocks.push(it));
+    recorder.flush(&mut |it| blocks.push(it));
     blocks.into_iter().for_each(|it| _ = writer.write(it.pack(Codec::Zstd)).expect("memory"));
     let file = with_other_schema(writer.get_mut(), HANDLES);
     let trace = Trace::open(&file).expect("whole");
     assert_eq!(trace.damages(), []);
-    let mut merged = Merged::new(&trace, None);
+    let mut merged = MergedReader::new(&trace, None);
     for call in 1..=100 {
         let it = merged.take_next().expect("whole").expect("as many as there were");
         assert_eq!(it.record, own(call));

@@ -10,21 +10,21 @@ use lavascope_record::{Call, View};
 use crate::resources::{Effect, Resources, id};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum CommandMeaning {
     Unknown,
     /// Sets state that matters to other commands.
-    Nothing,
+    SetState,
     /// Binds descriptor sets.
-    Sets,
+    BindSets,
     Execute,
     /// Reads and writes what it names.
-    Touch,
+    Access,
     /// The same, and runs shaders.
-    Act,
+    RunShaders,
 }
 
 /// Commands by their names, without what is in front and without version and vendor.
-const NOTHING: [&str; 14] = [
+const SET_STATE: [&str; 14] = [
     "BindPipeline",
     "PushConstants",
     "NextSubpass",
@@ -40,7 +40,7 @@ const NOTHING: [&str; 14] = [
     "BindShaders",
     "SetDeviceMask",
 ];
-const TOUCH: [&str; 32] = [
+const ACCESS: [&str; 32] = [
     "BindVertexBuffers",
     "BindIndexBuffer",
     "CopyBuffer",
@@ -74,7 +74,7 @@ const TOUCH: [&str; 32] = [
     "BeginTransformFeedback",
     "EndTransformFeedback",
 ];
-const ACT: [&str; 14] = [
+const RUN_SHADERS: [&str; 14] = [
     "Draw",
     "DrawIndexed",
     "DrawIndirect",
@@ -91,19 +91,19 @@ const ACT: [&str; 14] = [
     "DispatchIndirect",
 ];
 
-pub(crate) fn meaning(command: Command) -> Meaning {
+pub(crate) fn meaning(command: Command) -> CommandMeaning {
     let name = command.desc().name;
     let short = name.strip_prefix("vkCmd").unwrap_or("");
     let short = short.trim_end_matches(|it: char| it.is_ascii_uppercase()).trim_end_matches('2');
     match command {
-        Command::BeginCommandBuffer | Command::EndCommandBuffer => Meaning::Nothing,
-        Command::CmdExecuteCommands => Meaning::Execute,
-        Command::CmdBindDescriptorSets | Command::CmdBindDescriptorSets2 => Meaning::Sets,
-        _ if TOUCH.contains(&short) => Meaning::Touch,
-        _ if ACT.contains(&short) => Meaning::Act,
-        _ if NOTHING.contains(&short) => Meaning::Nothing,
-        _ if short.starts_with("Set") && !short.contains("Descriptor") => Meaning::Nothing,
-        _ => Meaning::Unknown,
+        Command::BeginCommandBuffer | Command::EndCommandBuffer => CommandMeaning::SetState,
+        Command::CmdExecuteCommands => CommandMeaning::Execute,
+        Command::CmdBindDescriptorSets | Command::CmdBindDescriptorSets2 => CommandMeaning::BindSets,
+        _ if ACCESS.contains(&short) => CommandMeaning::Access,
+        _ if RUN_SHADERS.contains(&short) => CommandMeaning::RunShaders,
+        _ if SET_STATE.contains(&short) => CommandMeaning::SetState,
+        _ if short.starts_with("Set") && !short.contains("Descriptor") => CommandMeaning::SetState,
+        _ => CommandMeaning::Unknown,
     }
 }
 
@@ -116,23 +116,23 @@ pub(crate) fn effects(
     tell: &mut impl FnMut(ObjectId, Effect),
 ) {
     match call {
-        Call::CmdPipelineBarrier(it) => version_1(it.p_image_memory_barriers().iter(), resources, tell),
-        Call::CmdPipelineBarrier2(it) => it.p_dependency_info().iter().for_each(|it| version_2(*it, resources, tell)),
+        Call::CmdPipelineBarrier(it) => barrier_effects(it.p_image_memory_barriers().iter(), resources, tell),
+        Call::CmdPipelineBarrier2(it) => it.p_dependency_info().iter().for_each(|it| barrier2_effects(*it, resources, tell)),
         Call::CmdWaitEvents(it) => {
-            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::Change));
-            version_1(it.p_image_memory_barriers().iter(), resources, tell);
+            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
+            barrier_effects(it.p_image_memory_barriers().iter(), resources, tell);
         }
         Call::CmdWaitEvents2(it) => {
-            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::Change));
-            it.p_dependency_infos().iter().for_each(|it| version_2(it, resources, tell));
+            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::ReadWrite));
+            it.p_dependency_infos().iter().for_each(|it| barrier2_effects(it, resources, tell));
         }
-        Call::CmdSetEvent2(it) => tell(id(it.event.0), Effect::Change),
-        Call::CmdBeginRenderPass(it) => begin(it.p_render_pass_begin(), resources, tell),
-        Call::CmdBeginRenderPass2(it) => begin(it.p_render_pass_begin(), resources, tell),
+        Call::CmdSetEvent2(it) => tell(id(it.event.0), Effect::ReadWrite),
+        Call::CmdBeginRenderPass(it) => render_pass_effects(it.p_render_pass_begin(), resources, tell),
+        Call::CmdBeginRenderPass2(it) => render_pass_effects(it.p_render_pass_begin(), resources, tell),
         Call::CmdResetQueryPool(it) => {
             let all = resources.queries(id(it.query_pool.0));
             let is_all = it.first_query == 0 && all.is_some_and(|all| it.query_count >= all);
-            tell(id(it.query_pool.0), if is_all { Effect::Discard } else { Effect::Change });
+            tell(id(it.query_pool.0), if is_all { Effect::Discard } else { Effect::ReadWrite });
         }
         Call::CmdFillBuffer(it) => {
             // All that is left is filled word by word.
@@ -149,7 +149,7 @@ pub(crate) fn effects(
             let parts = it.p_regions().iter().map(|it| (it.dst_offset, it.size));
             tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, parts, resources));
         }
-        _ => plain(command, refs, resources, tell),
+        _ => default_effects(command, refs, resources, tell),
     }
 }
 
@@ -161,26 +161,26 @@ fn overwrite(buffer: vk::Buffer, parts: impl IntoIterator<Item = (u64, u64)>, re
 }
 
 /// What a command names is changed, or read where that is all it does.
-fn plain(command: Command, refs: &[ObjectId], resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
+fn default_effects(command: Command, refs: &[ObjectId], resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
     use Command as C;
     let name = command.desc().name;
     let only_reads = ["vkCmdBindVertexBuffers", "vkCmdBindIndexBuffer", "vkCmdDraw", "vkCmdDispatch"];
     let only_reads = only_reads.iter().any(|it| name.starts_with(it)) || command == C::CmdBeginConditionalRenderingEXT;
     let copies = ["vkCmdCopy", "vkCmdBlit", "vkCmdResolve"].iter().any(|it| name.starts_with(it));
     let only_writes = copies || matches!(command, C::CmdFillBuffer | C::CmdUpdateBuffer);
-    for (at, it) in refs.iter().filter_map(|it| resources.root(*it)).enumerate() {
+    for (at, it) in refs.iter().filter_map(|it| resources.resource_of(*it)).enumerate() {
         // An image must also be in the layout that it was brought into before.
         let is_buffer = it.ty() == Some(HandleType::Buffer);
         let effect = match (only_reads || (copies && at == 0), only_writes && is_buffer) {
             (true, _) => Effect::Read,
             (false, true) => Effect::Write,
-            (false, false) => Effect::Change,
+            (false, false) => Effect::ReadWrite,
         };
         tell(it, effect);
     }
 }
 
-fn begin(
+fn render_pass_effects(
     info: Option<View<'_, vk::RenderPassBeginInfo>>,
     resources: &Resources,
     tell: &mut impl FnMut(ObjectId, Effect),
@@ -202,12 +202,12 @@ macro_rules! barrier {
         if it.old_layout == vk::ImageLayout::UNDEFINED && $resources.is_whole(image, &it.subresource_range) {
             $tell(image, Effect::Discard);
         } else if !is_kept {
-            $tell(image, Effect::Change);
+            $tell(image, Effect::ReadWrite);
         }
     }};
 }
 
-fn version_1<'a>(
+fn barrier_effects<'a>(
     all: impl Iterator<Item = View<'a, vk::ImageMemoryBarrier>>,
     resources: &Resources,
     tell: &mut impl FnMut(ObjectId, Effect),
@@ -215,7 +215,7 @@ fn version_1<'a>(
     all.for_each(|it| barrier!(it, resources, tell));
 }
 
-fn version_2(info: View<'_, vk::DependencyInfo>, resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
+fn barrier2_effects(info: View<'_, vk::DependencyInfo>, resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
     info.p_image_memory_barriers().iter().for_each(|it| barrier!(it, resources, tell));
 }
 
@@ -226,20 +226,20 @@ mod tests {
     #[test]
     fn commands_that_nobody_knows_are_called_so() {
         for it in [Command::CmdDraw, Command::CmdDispatchIndirect, Command::CmdDrawMeshTasksEXT] {
-            assert_eq!(meaning(it), Meaning::Act, "{}", it.desc().name);
+            assert_eq!(meaning(it), CommandMeaning::RunShaders, "{}", it.desc().name);
         }
         for it in [Command::CmdCopyBuffer2, Command::CmdPipelineBarrier2, Command::CmdBeginRendering] {
-            assert_eq!(meaning(it), Meaning::Touch, "{}", it.desc().name);
+            assert_eq!(meaning(it), CommandMeaning::Access, "{}", it.desc().name);
         }
         for it in [Command::CmdSetViewport, Command::CmdSetCullMode, Command::CmdPushConstants] {
-            assert_eq!(meaning(it), Meaning::Nothing, "{}", it.desc().name);
+            assert_eq!(meaning(it), CommandMeaning::SetState, "{}", it.desc().name);
         }
         for it in [Command::CmdTraceRaysKHR, Command::CmdSetDescriptorBufferOffsetsEXT, Command::CmdDecodeVideoKHR] {
-            assert_eq!(meaning(it), Meaning::Unknown, "{}", it.desc().name);
+            assert_eq!(meaning(it), CommandMeaning::Unknown, "{}", it.desc().name);
         }
         // All names of the lists are those of commands.
         let names: Vec<&str> = Command::ALL.iter().map(|it| it.desc().name).collect();
-        for it in NOTHING.iter().chain(&TOUCH).chain(&ACT) {
+        for it in SET_STATE.iter().chain(&ACCESS).chain(&RUN_SHADERS) {
             assert!(names.iter().any(|name| name.starts_with(&format!("vkCmd{it}"))), "{it}");
         }
     }

@@ -5,74 +5,74 @@ use lavascope_abi::{Command, HandleType};
 use lavascope_record::Call;
 use rustc_hash::FxHashMap;
 
-use crate::commands::{self, Meaning};
+use crate::commands::{self, CommandMeaning};
 use crate::resources::{Effect, Resources, id};
 
 /// What becomes of a resource, all in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct ResourceUse {
     /// Nothing that was in it before is looked at.
-    pub(crate) begins_anew: bool,
+    pub(crate) discards_first: bool,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
 
 #[derive(Default)]
-pub(crate) struct Recording {
+pub(crate) struct CommandRecording {
     /// Its calls, the beginning and the end among them.
     pub(crate) calls: Vec<usize>,
     pub(crate) secondaries: Vec<usize>,
-    uses: FxHashMap<ObjectId, Use>,
+    uses: FxHashMap<ObjectId, ResourceUse>,
     /// With their versions when they were bound.
     sets: Vec<(ObjectId, u32)>,
     /// Runs shaders.
-    acts: bool,
+    runs_shaders: bool,
 }
 
 /// A call that submits.
-pub(crate) struct Submit {
+pub(crate) struct SubmitCall {
     pub(crate) call: usize,
     pub(crate) recordings: Vec<usize>,
-    pub(crate) uses: Vec<(ObjectId, Use)>,
+    pub(crate) uses: Vec<(ObjectId, ResourceUse)>,
 }
 
 #[derive(Default)]
-pub(crate) struct Contents {
+pub(crate) struct ContentTracker {
     pub(crate) resources: Resources,
-    pub(crate) recordings: Vec<Recording>,
-    pub(crate) submits: Vec<Submit>,
+    pub(crate) recordings: Vec<CommandRecording>,
+    pub(crate) submits: Vec<SubmitCall>,
     /// What is recorded into each command buffer now.
     current: FxHashMap<ObjectId, usize>,
     /// A command of which nobody knows what it does to contents.
     pub(crate) unknown: Option<Command>,
 }
 
-impl Contents {
+impl ContentTracker {
     /// A call that records, by its number.
     pub(crate) fn record(&mut self, index: usize, command: Command, call: Call<'_>, refs: &[ObjectId]) {
         let Some(buffer) = refs.first().copied() else { return };
         if command == Command::BeginCommandBuffer {
             self.current.insert(buffer, self.recordings.len());
-            self.recordings.push(Recording::default());
+            self.recordings.push(CommandRecording::default());
         }
         let Some(at) = self.current.get(&buffer).copied() else { return };
         self.recordings[at].calls.push(index);
         match commands::meaning(command) {
-            Meaning::Unknown => self.unknown = self.unknown.or(Some(command)),
-            Meaning::Nothing => {}
-            Meaning::Sets => {
+            CommandMeaning::Unknown => self.unknown = self.unknown.or(Some(command)),
+            CommandMeaning::SetState => {}
+            CommandMeaning::BindSets => {
                 let sets = refs.iter().filter(|it| it.ty() == Some(HandleType::DescriptorSet));
                 sets.for_each(|it| self.bind_set(at, *it));
             }
-            Meaning::Execute => {
+            CommandMeaning::Execute => {
                 let others = refs[1..].iter().filter_map(|it| self.current.get(it).copied());
                 others.collect::<Vec<_>>().into_iter().for_each(|it| self.execute(at, it));
             }
             meaning => {
-                let Contents { resources, recordings, .. } = self;
+                let ContentTracker { resources, recordings, .. } = self;
                 let own = &mut recordings[at];
-                own.acts |= meaning == Meaning::Act;
-                commands::effects(command, call, refs, resources, &mut |it, effect| own.touch(it, effect));
+                own.runs_shaders |= meaning == CommandMeaning::RunShaders;
+                commands::effects(command, call, refs, resources, &mut |it, effect| own.apply_effect(it, effect));
             }
         }
     }
@@ -80,16 +80,16 @@ impl Contents {
     fn bind_set(&mut self, at: usize, set: ObjectId) {
         let (version, all) = self.resources.set(set);
         self.recordings[at].sets.push((set, version));
-        all.into_iter().for_each(|it| self.recordings[at].touch(it.0, it.1));
+        all.into_iter().for_each(|it| self.recordings[at].apply_effect(it.0, it.1));
     }
 
     fn execute(&mut self, at: usize, secondary: usize) {
         let other = &self.recordings[secondary];
-        let (uses, sets, acts) = (other.uses.clone(), other.sets.clone(), other.acts);
+        let (uses, sets, acts) = (other.uses.clone(), other.sets.clone(), other.runs_shaders);
         let own = &mut self.recordings[at];
         uses.into_iter().for_each(|(it, what)| own.add(it, what));
         own.sets.extend(sets);
-        own.acts |= acts;
+        own.runs_shaders |= acts;
         own.secondaries.push(secondary);
     }
 
@@ -108,25 +108,25 @@ impl Contents {
             _ => return,
         };
         let recordings: Vec<usize> = buffers.iter().filter_map(|it| self.current.get(it).copied()).collect();
-        let mut all = Recording::default();
+        let mut all = CommandRecording::default();
         for at in &recordings {
             let own = &self.recordings[*at];
             own.uses.iter().for_each(|(it, what)| all.add(*it, *what));
             for (set, version) in &own.sets {
                 let (now, resources) = self.resources.set(*set);
                 for (it, effect) in resources.into_iter().filter(|_| now != *version) {
-                    all.touch(it, effect);
+                    all.apply_effect(it, effect);
                     // It may be used before anything else happens to it.
-                    all.uses.entry(it).and_modify(|it| (it.begins_anew, it.reads) = (false, true));
+                    all.uses.entry(it).and_modify(|it| (it.discards_first, it.reads) = (false, true));
                 }
             }
-            if own.acts {
-                self.resources.addressed.iter().for_each(|it| all.touch(*it, Effect::Change));
+            if own.runs_shaders {
+                self.resources.addressed.iter().for_each(|it| all.apply_effect(*it, Effect::ReadWrite));
             }
         }
-        let mut uses: Vec<(ObjectId, Use)> = all.uses.into_iter().collect();
+        let mut uses: Vec<(ObjectId, ResourceUse)> = all.uses.into_iter().collect();
         uses.sort_unstable_by_key(|it| it.0);
-        self.submits.push(Submit { call: index, recordings, uses });
+        self.submits.push(SubmitCall { call: index, recordings, uses });
     }
 
     /// The recording that a command buffer has now.
@@ -135,19 +135,19 @@ impl Contents {
     }
 }
 
-impl Recording {
-    fn touch(&mut self, it: ObjectId, effect: Effect) {
-        let reads = matches!(effect, Effect::Read | Effect::Change);
-        self.add(it, Use { begins_anew: effect == Effect::Discard, reads, writes: effect != Effect::Read });
+impl CommandRecording {
+    fn apply_effect(&mut self, it: ObjectId, effect: Effect) {
+        let reads = matches!(effect, Effect::Read | Effect::ReadWrite);
+        self.add(it, ResourceUse { discards_first: effect == Effect::Discard, reads, writes: effect != Effect::Read });
     }
 
-    fn add(&mut self, it: ObjectId, what: Use) {
+    fn add(&mut self, it: ObjectId, what: ResourceUse) {
         self.uses.entry(it).and_modify(|own| own.join(what)).or_insert(what);
     }
 }
 
-impl Use {
-    fn join(&mut self, later: Use) {
+impl ResourceUse {
+    fn join(&mut self, later: ResourceUse) {
         self.reads |= later.reads;
         self.writes |= later.writes;
     }

@@ -19,14 +19,14 @@ const IMAGES_MAX: u64 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Boundary {
     /// The last record before it.
-    pub(crate) place: usize,
+    pub(crate) record: usize,
     pub(crate) is_frame: bool,
-    pub(crate) state: u128,
-    pub(crate) timelines: BTreeMap<ObjectId, Timeline>,
+    pub(crate) state_hash: u128,
+    pub(crate) timelines: BTreeMap<ObjectId, TimelineState>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timeline {
+pub(crate) struct TimelineState {
     pub(crate) device: ObjectId,
     pub(crate) initial: u64,
     pub(crate) value: u64,
@@ -35,21 +35,21 @@ pub(crate) struct Timeline {
 }
 
 /// Timelines that a batch waits for, and that it signals.
-struct Batch {
+struct TimelineBatch {
     waits: Vec<(ObjectId, u64)>,
     signals: Vec<(ObjectId, u64)>,
 }
 
 #[derive(Default)]
-pub(crate) struct Flow {
+pub(crate) struct SyncState {
     /// What is not as it was made: an object, and for a swapchain the number of an image.
     changed: FxHashSet<(ObjectId, u64)>,
-    state: u128,
+    state_hash: u128,
     /// Fences that were signaled when they were made.
     signaled: FxHashSet<ObjectId>,
-    timelines: BTreeMap<ObjectId, Timeline>,
+    timelines: BTreeMap<ObjectId, TimelineState>,
     /// By queue, what waits for timelines that nobody has brought so far, and what is behind it.
-    blocked: BTreeMap<ObjectId, VecDeque<Batch>>,
+    blocked: BTreeMap<ObjectId, VecDeque<TimelineBatch>>,
     /// The images of each swapchain.
     images: FxHashMap<ObjectId, Vec<ObjectId>>,
     pub(crate) devices: usize,
@@ -60,9 +60,9 @@ fn id(raw: u64) -> ObjectId {
     ObjectId::from_raw(raw).unwrap_or_default()
 }
 
-impl Flow {
+impl SyncState {
     /// What a call that succeeded does.
-    pub(crate) fn follow(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+    pub(crate) fn apply_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::CreateDevice(_), _) => self.devices += 1,
             (Call::SetEvent(_), _) => self.has_events = true,
@@ -77,7 +77,7 @@ impl Flow {
                 let ty = ty.filter(|it| it.semaphore_type == vk::SemaphoreType::TIMELINE);
                 if let (Some(ty), Some(made)) = (ty, made.p_semaphore()) {
                     let (device, initial) = (id(it.device.0), ty.initial_value);
-                    self.timelines.insert(id(made.0), Timeline { device, initial, value: initial, reached: initial });
+                    self.timelines.insert(id(made.0), TimelineState { device, initial, value: initial, reached: initial });
                 }
             }
             (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
@@ -87,14 +87,14 @@ impl Flow {
                     *own = images;
                 }
             }
-            (Call::DestroyFence(it), _) => self.forget(id(it.fence.0)),
-            (Call::DestroySemaphore(it), _) => self.forget(id(it.semaphore.0)),
-            (Call::DestroySwapchainKHR(it), _) => self.forget(id(it.swapchain.0)),
-            (call, outcome) => self.queues(call, outcome),
+            (Call::DestroyFence(it), _) => self.remove_object(id(it.fence.0)),
+            (Call::DestroySemaphore(it), _) => self.remove_object(id(it.semaphore.0)),
+            (Call::DestroySwapchainKHR(it), _) => self.remove_object(id(it.swapchain.0)),
+            (call, outcome) => self.apply_queue_call(call, outcome),
         }
     }
 
-    fn queues(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+    fn apply_queue_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::QueueSubmit(it), _) => {
                 it.p_submits().iter().for_each(|batch| self.submit(it.queue, batch));
@@ -104,7 +104,7 @@ impl Flow {
                 for batch in it.p_submits().iter() {
                     let waits = batch.p_wait_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
                     let signals = batch.p_signal_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
-                    self.hand_over(it.queue, waits, signals);
+                    self.submit_batch(it.queue, waits, signals);
                 }
                 self.fence(it.fence, true);
             }
@@ -112,7 +112,7 @@ impl Flow {
             (Call::SignalSemaphore(it), _) => {
                 if let Some(info) = it.p_signal_info() {
                     self.signal(info.semaphore, info.value);
-                    self.reach(&[(id(info.semaphore.0), info.value)]);
+                    self.apply_signals(&[(id(info.semaphore.0), info.value)]);
                     self.unblock();
                 }
             }
@@ -135,7 +135,7 @@ impl Flow {
     }
 
     /// Whether all that was submitted can come to its end without the host.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn can_complete(&self) -> bool {
         self.blocked.values().all(VecDeque::is_empty)
     }
 
@@ -145,7 +145,7 @@ impl Flow {
     }
 
     pub(crate) fn boundary(&self, place: usize, is_frame: bool) -> Boundary {
-        Boundary { place, is_frame, state: self.state, timelines: self.timelines.clone() }
+        Boundary { record: place, is_frame, state_hash: self.state_hash, timelines: self.timelines.clone() }
     }
 
     /// The images that a call presents.
@@ -163,15 +163,15 @@ impl Flow {
         let pairs = |all: &[vk::Semaphore], values: &[u64]| {
             all.iter().enumerate().map(|(at, it)| (*it, values.get(at).copied().unwrap_or(0))).collect()
         };
-        self.hand_over(queue, pairs(it.p_wait_semaphores(), waited), pairs(it.p_signal_semaphores(), signaled));
+        self.submit_batch(queue, pairs(it.p_wait_semaphores(), waited), pairs(it.p_signal_semaphores(), signaled));
     }
 
     /// A queue gets a batch, which waits for semaphores and signals others.
-    fn hand_over(&mut self, queue: vk::Queue, waits: Vec<(vk::Semaphore, u64)>, signals: Vec<(vk::Semaphore, u64)>) {
+    fn submit_batch(&mut self, queue: vk::Queue, waits: Vec<(vk::Semaphore, u64)>, signals: Vec<(vk::Semaphore, u64)>) {
         waits.iter().for_each(|it| self.wait(it.0));
         signals.iter().for_each(|it| self.signal(it.0, it.1));
         let own = |all: Vec<(vk::Semaphore, u64)>| all.into_iter().map(|it| (id(it.0.0), it.1)).collect();
-        let batch = Batch { waits: own(waits), signals: own(signals) };
+        let batch = TimelineBatch { waits: own(waits), signals: own(signals) };
         self.blocked.entry(id(queue.0)).or_default().push_back(batch);
         self.unblock();
     }
@@ -183,7 +183,7 @@ impl Flow {
         while std::mem::take(&mut gets_on) {
             for queue in blocked.values_mut() {
                 while let Some(batch) = queue.pop_front_if(|it| self.is_reached(&it.waits)) {
-                    self.reach(&batch.signals);
+                    self.apply_signals(&batch.signals);
                     gets_on = true;
                 }
             }
@@ -195,7 +195,7 @@ impl Flow {
         waits.iter().all(|(it, value)| self.timelines.get(it).is_none_or(|it| it.reached >= *value))
     }
 
-    fn reach(&mut self, signals: &[(ObjectId, u64)]) {
+    fn apply_signals(&mut self, signals: &[(ObjectId, u64)]) {
         for (it, value) in signals {
             if let Some(it) = self.timelines.get_mut(it) {
                 it.reached = it.reached.max(*value);
@@ -212,14 +212,14 @@ impl Flow {
         self.signal(semaphore, 0);
         self.fence(fence, true);
         if let Some(index) = index {
-            self.change((id(swapchain.0), u64::from(index)), true);
+            self.set_changed((id(swapchain.0), u64::from(index)), true);
         }
     }
 
     fn present(&mut self, info: View<'_, vk::PresentInfoKHR>) {
         info.p_wait_semaphores().iter().for_each(|it| self.wait(*it));
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
-            self.change((id(swapchain.0), u64::from(*index)), false);
+            self.set_changed((id(swapchain.0), u64::from(*index)), false);
         }
         let fences = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
         fences.map_or(&[][..], |it| it.p_fences()).iter().for_each(|it| self.fence(*it, true));
@@ -227,23 +227,23 @@ impl Flow {
 
     fn fence(&mut self, fence: vk::Fence, is_signaled: bool) {
         let fence = id(fence.0);
-        self.change((fence, 0), self.signaled.contains(&fence) != is_signaled);
+        self.set_changed((fence, 0), self.signaled.contains(&fence) != is_signaled);
     }
 
     fn wait(&mut self, semaphore: vk::Semaphore) {
         if !self.timelines.contains_key(&id(semaphore.0)) {
-            self.change((id(semaphore.0), 0), false);
+            self.set_changed((id(semaphore.0), 0), false);
         }
     }
 
     fn signal(&mut self, semaphore: vk::Semaphore, value: u64) {
         match self.timelines.get_mut(&id(semaphore.0)) {
             Some(it) => it.value = it.value.max(value),
-            None => self.change((id(semaphore.0), 0), true),
+            None => self.set_changed((id(semaphore.0), 0), true),
         }
     }
 
-    fn change(&mut self, what: (ObjectId, u64), is_changed: bool) {
+    fn set_changed(&mut self, what: (ObjectId, u64), is_changed: bool) {
         if what.0.is_null() || what.0.is_unknown() {
             return;
         }
@@ -252,13 +252,13 @@ impl Flow {
             false => self.changed.remove(&what),
         };
         if differs {
-            self.state ^= mixed(what.0.raw(), what.1);
+            self.state_hash ^= mixed(what.0.raw(), what.1);
         }
     }
 
-    fn forget(&mut self, object: ObjectId) {
+    fn remove_object(&mut self, object: ObjectId) {
         let count = if object.ty() == Some(HandleType::SwapchainKHR) { IMAGES_MAX } else { 1 };
-        (0..count).for_each(|it| self.change((object, it), false));
+        (0..count).for_each(|it| self.set_changed((object, it), false));
         self.timelines.remove(&object);
         self.signaled.remove(&object);
     }

@@ -31,7 +31,7 @@ use scan::Scan;
 
 /// Which part of a trace is wanted. The end is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TrimRange {
     /// From the end of the frame before to the end of the last.
     Frames(Range<u64>),
     /// From the end of the submission before to the beginning of the one behind.
@@ -40,7 +40,7 @@ pub enum Part {
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct TrimSummary {
     pub calls: u64,
     pub calls_before: u64,
     /// Frames that stand before the part, since it needs them, and those of the part.
@@ -71,17 +71,17 @@ pub enum TrimError {
 pub fn trim(
     trace: &Trace<'_>,
     tail: Option<&Tail>,
-    part: &Part,
+    part: &TrimRange,
     to: impl Write,
     watch: &mut dyn FnMut(u64, u64),
-) -> Result<Summary, TrimError> {
+) -> Result<TrimSummary, TrimError> {
     let scan = Scan::of(trace, tail, &mut |done, all| watch(done, 2 * all))?;
     let bounds = scan.bounds(part)?;
-    let left_out = slice::leave_out(&scan, bounds);
+    let left_out = slice::find_skipped_spans(&scan, bounds);
     let kept = keep::decide(&scan, bounds, &left_out.spans);
-    let plan = write::Plan { scan: &scan, bounds, spans: &left_out, kept: &kept, part };
+    let plan = write::TrimPlan { scan: &scan, bounds, spans: &left_out, kept: &kept, part };
     write::write(trace, tail, &plan, to, &mut |done, all| watch(all + done, 2 * all))
 }
 
 /// After how many records one is told how far it is.
-const WATCH: usize = 4096;
+const PROGRESS_INTERVAL: usize = 4096;

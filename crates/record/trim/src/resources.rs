@@ -18,13 +18,13 @@ pub(crate) enum Effect {
     /// It writes, and what it does not write stays.
     Write,
     /// It may read and write any part.
-    Change,
+    ReadWrite,
     /// All that was in it is gone.
     Discard,
 }
 
 #[derive(Clone, Copy)]
-struct Image {
+struct TrackedImage {
     mips: u32,
     layers: u32,
     format: vk::Format,
@@ -32,21 +32,21 @@ struct Image {
 }
 
 #[derive(Clone, Copy)]
-struct ViewOf {
+struct TrackedView {
     resource: ObjectId,
     is_whole: bool,
 }
 
 /// A descriptor set, by binding and element; what came by a template has none.
 #[derive(Clone, Default)]
-pub(crate) struct Set {
+pub(crate) struct TrackedDescriptorSet {
     descriptors: BTreeMap<(u32, u32), (ObjectId, Effect)>,
     others: Vec<ObjectId>,
     /// Grows with every change.
     pub(crate) version: u32,
 }
 
-struct Bound {
+struct BoundResource {
     resource: ObjectId,
     first: u64,
     end: u64,
@@ -54,17 +54,17 @@ struct Bound {
 
 #[derive(Default)]
 pub(crate) struct Resources {
-    images: FxHashMap<ObjectId, Image>,
+    images: FxHashMap<ObjectId, TrackedImage>,
     sizes: FxHashMap<ObjectId, u64>,
-    views: FxHashMap<ObjectId, ViewOf>,
-    sets: FxHashMap<ObjectId, Set>,
+    views: FxHashMap<ObjectId, TrackedView>,
+    sets: FxHashMap<ObjectId, TrackedDescriptorSet>,
     passes: FxHashMap<ObjectId, Vec<bool>>,
     framebuffers: FxHashMap<ObjectId, Vec<ObjectId>>,
     /// The layers of the images of each swapchain.
     swapchains: FxHashMap<ObjectId, u32>,
     queries: FxHashMap<ObjectId, u32>,
     /// What lies in each memory now.
-    bound: FxHashMap<ObjectId, Vec<Bound>>,
+    bound: FxHashMap<ObjectId, Vec<BoundResource>>,
     /// Resources that lie in the same memory at the same time lead to one of them.
     aliases: FxHashMap<ObjectId, ObjectId>,
     aliased: FxHashSet<ObjectId>,
@@ -78,12 +78,12 @@ impl Resources {
         self.sizes.get(&buffer).copied()
     }
 
-    pub(crate) fn follow(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+    pub(crate) fn apply_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {
                 if let (Some(info), Some(made)) = (it.p_create_info(), made.p_image()) {
                     let is_3d = info.image_type == vk::ImageType::_3D;
-                    let image = Image { mips: info.mip_levels, layers: info.array_layers, format: info.format, is_3d };
+                    let image = TrackedImage { mips: info.mip_levels, layers: info.array_layers, format: info.format, is_3d };
                     self.images.insert(id(made.0), image);
                 }
             }
@@ -104,7 +104,7 @@ impl Resources {
             }
             (Call::GetBufferDeviceAddress(it), _) => {
                 if let Some(info) = it.p_info() {
-                    self.address(id(info.buffer.0));
+                    self.mark_addressable(id(info.buffer.0));
                 }
             }
             (Call::CreateQueryPool(it), Some(Outcome::CreateQueryPool(made))) => {
@@ -112,23 +112,23 @@ impl Resources {
                     self.queries.insert(id(made.0), info.query_count);
                 }
             }
-            (call, outcome) => self.views(call, outcome),
+            (call, outcome) => self.apply_view_call(call, outcome),
         }
     }
 
-    fn views(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+    fn apply_view_call(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::CreateImageView(it), Some(Outcome::CreateImageView(made))) => {
                 if let (Some(info), Some(made)) = (it.p_create_info(), made.p_view()) {
                     let image = id(info.image.0);
                     let is_3d = self.images.get(&image).is_some_and(|it| it.is_3d);
                     let is_whole = !is_3d && self.is_whole(image, &info.subresource_range);
-                    self.views.insert(id(made.0), ViewOf { resource: image, is_whole });
+                    self.views.insert(id(made.0), TrackedView { resource: image, is_whole });
                 }
             }
             (Call::CreateBufferView(it), Some(Outcome::CreateBufferView(made))) => {
                 if let (Some(info), Some(made)) = (it.p_create_info(), made.p_view()) {
-                    let view = ViewOf { resource: id(info.buffer.0), is_whole: false };
+                    let view = TrackedView { resource: id(info.buffer.0), is_whole: false };
                     self.views.insert(id(made.0), view);
                 }
             }
@@ -160,15 +160,15 @@ impl Resources {
             (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
                 let layers = self.swapchains.get(&id(it.swapchain.0)).copied().unwrap_or(u32::MAX);
                 for it in made.p_swapchain_images() {
-                    let image = Image { mips: 1, layers, format: vk::Format(0), is_3d: false };
+                    let image = TrackedImage { mips: 1, layers, format: vk::Format(0), is_3d: false };
                     self.images.insert(id(it.0), image);
                 }
             }
-            (call, _) => self.memory(call),
+            (call, _) => self.apply_memory_call(call),
         }
     }
 
-    fn memory(&mut self, call: Call<'_>) {
+    fn apply_memory_call(&mut self, call: Call<'_>) {
         match call {
             Call::BindBufferMemory(it) => self.bind(id(it.buffer.0), id(it.memory.0), it.memory_offset),
             Call::BindImageMemory(it) => self.bind(id(it.image.0), id(it.memory.0), it.memory_offset),
@@ -208,7 +208,7 @@ impl Resources {
             DescriptorType::STORAGE_IMAGE
             | DescriptorType::STORAGE_BUFFER
             | DescriptorType::STORAGE_BUFFER_DYNAMIC
-            | DescriptorType::STORAGE_TEXEL_BUFFER => Effect::Change,
+            | DescriptorType::STORAGE_TEXEL_BUFFER => Effect::ReadWrite,
             DescriptorType::SAMPLER
             | DescriptorType::COMBINED_IMAGE_SAMPLER
             | DescriptorType::SAMPLED_IMAGE
@@ -217,7 +217,7 @@ impl Resources {
             | DescriptorType::UNIFORM_TEXEL_BUFFER
             | DescriptorType::INPUT_ATTACHMENT
             | DescriptorType::INLINE_UNIFORM_BLOCK => Effect::Read,
-            _ => Effect::Change,
+            _ => Effect::ReadWrite,
         };
         let images = write.p_image_info().iter().map(|it| id(it.image_view.0));
         let buffers = write.p_buffer_info().iter().map(|it| id(it.buffer.0));
@@ -232,13 +232,13 @@ impl Resources {
 
     pub(crate) fn set(&self, set: ObjectId) -> (u32, Vec<(ObjectId, Effect)>) {
         let Some(it) = self.sets.get(&set) else { return (0, Vec::new()) };
-        let others = it.others.iter().map(|it| (*it, Effect::Change));
+        let others = it.others.iter().map(|it| (*it, Effect::ReadWrite));
         let all = it.descriptors.values().copied().chain(others);
-        (it.version, all.filter_map(|(object, effect)| Some((self.root(object)?, effect))).collect())
+        (it.version, all.filter_map(|(object, effect)| Some((self.resource_of(object)?, effect))).collect())
     }
 
     /// The resource that an object is, or leads to.
-    pub(crate) fn root(&self, object: ObjectId) -> Option<ObjectId> {
+    pub(crate) fn resource_of(&self, object: ObjectId) -> Option<ObjectId> {
         match object.ty()? {
             HandleType::ImageView | HandleType::BufferView => self.views.get(&object).map(|it| it.resource),
             HandleType::Buffer | HandleType::Image | HandleType::QueryPool | HandleType::Event => Some(object),
@@ -258,7 +258,7 @@ impl Resources {
         let one = |(at, view): (usize, &ObjectId)| {
             let view = self.views.get(view)?;
             let is_gone = discards.and_then(|it| it.get(at)).copied().unwrap_or(false);
-            let effect = if is_gone && view.is_whole { Effect::Discard } else { Effect::Change };
+            let effect = if is_gone && view.is_whole { Effect::Discard } else { Effect::ReadWrite };
             Some((view.resource, effect))
         };
         views.iter().enumerate().filter_map(one).collect()
@@ -266,7 +266,7 @@ impl Resources {
 
     /// Whether a range is all of an image.
     pub(crate) fn is_whole(&self, image: ObjectId, range: &vk::ImageSubresourceRange) -> bool {
-        let Some(Image { mips, layers, format, .. }) = self.images.get(&image).copied() else { return false };
+        let Some(TrackedImage { mips, layers, format, .. }) = self.images.get(&image).copied() else { return false };
         let is_all = |first: u32, count: u32, all: u32, rest: u32| first == 0 && (count == rest || count >= all);
         let has_both = (vk::Format::D16_UNORM_S8_UINT.0..=vk::Format::D32_SFLOAT_S8_UINT.0).contains(&format.0);
         let both = vk::ImageAspectFlags::DEPTH.0 | vk::ImageAspectFlags::STENCIL.0;
@@ -285,7 +285,7 @@ impl Resources {
         self.queries.get(&pool).copied()
     }
 
-    fn address(&mut self, buffer: ObjectId) {
+    fn mark_addressable(&mut self, buffer: ObjectId) {
         if !self.addressed.contains(&buffer) {
             self.addressed.push(buffer);
         }
@@ -297,9 +297,9 @@ impl Resources {
         let others = self.bound.entry(memory).or_default();
         let overlaps: Vec<ObjectId> =
             others.iter().filter(|it| it.first < end && first < it.end).map(|it| it.resource).collect();
-        others.push(Bound { resource, first, end });
+        others.push(BoundResource { resource, first, end });
         for other in overlaps {
-            let (one, two) = (self.class(resource), self.class(other));
+            let (one, two) = (self.alias_class(resource), self.alias_class(other));
             if one != two {
                 self.aliases.insert(one, two);
             }
@@ -312,7 +312,7 @@ impl Resources {
     }
 
     /// What a resource shares its memory with, by one name for all.
-    pub(crate) fn class(&self, resource: ObjectId) -> ObjectId {
+    pub(crate) fn alias_class(&self, resource: ObjectId) -> ObjectId {
         let mut at = resource;
         while let Some(next) = self.aliases.get(&at) {
             at = *next;

@@ -4,75 +4,75 @@ use lavascope_abi::{Command, HandleType};
 
 /// What becomes of a call in a span that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum CallRole {
     /// Submits, presents, acquires and waits: it goes with the span.
-    Flow,
+    Sync,
     /// Changes what no span can do without.
-    Fixed,
+    Always,
     /// Records a command.
     Record,
     /// Makes objects, or asks for them.
-    Make,
+    Create,
     /// Ends what its last parameter names.
-    End,
+    Destroy,
     /// Says what objects of a type are made of, once they are needed.
-    Shape(HandleType),
+    Define(HandleType),
     /// Does something to objects that are there.
-    Tend,
+    Modify,
     /// Anything else.
     Other,
 }
 
-impl Role {
-    pub(crate) fn of(command: Command) -> Role {
+impl CallRole {
+    pub(crate) fn of(command: Command) -> CallRole {
         use Command as C;
         match command {
-            C::QueueSubmit | C::QueueSubmit2 | C::QueuePresentKHR | C::SignalSemaphore | C::ResetFences => Role::Flow,
-            C::AcquireNextImageKHR | C::AcquireNextImage2KHR | C::WaitForFences | C::WaitSemaphores => Role::Flow,
-            C::QueueWaitIdle | C::DeviceWaitIdle | C::GetFenceStatus | C::GetSemaphoreCounterValue => Role::Flow,
-            C::GetQueryPoolResults | C::GetEventStatus | C::WaitForPresentKHR | C::WaitForPresent2KHR => Role::Flow,
-            C::QueueBeginDebugUtilsLabelEXT | C::QueueEndDebugUtilsLabelEXT => Role::Flow,
-            C::QueueInsertDebugUtilsLabelEXT => Role::Flow,
-            C::QueueBindSparse | C::SetEvent | C::ResetEvent | C::CreateDevice | C::DestroyDevice => Role::Fixed,
-            C::CopyMemoryToImage | C::CopyImageToMemory | C::CopyImageToImage => Role::Fixed,
-            C::TransitionImageLayout | C::DestroyInstance => Role::Fixed,
-            C::BeginCommandBuffer | C::EndCommandBuffer => Role::Record,
-            C::UpdateDescriptorSets | C::UpdateDescriptorSetWithTemplate => Role::Shape(HandleType::DescriptorSet),
-            C::BindBufferMemory | C::BindBufferMemory2 => Role::Shape(HandleType::Buffer),
-            C::BindImageMemory | C::BindImageMemory2 => Role::Shape(HandleType::Image),
-            C::MapMemory | C::MapMemory2 | C::UnmapMemory | C::UnmapMemory2 => Role::Tend,
-            C::FlushMappedMemoryRanges | C::InvalidateMappedMemoryRanges => Role::Tend,
-            C::ResetCommandPool | C::ResetCommandBuffer | C::TrimCommandPool => Role::Tend,
-            C::ResetDescriptorPool | C::ResetQueryPool => Role::Tend,
-            C::SetDebugUtilsObjectNameEXT | C::SetDebugUtilsObjectTagEXT => Role::Tend,
-            C::DebugMarkerSetObjectNameEXT | C::DebugMarkerSetObjectTagEXT => Role::Tend,
+            C::QueueSubmit | C::QueueSubmit2 | C::QueuePresentKHR | C::SignalSemaphore | C::ResetFences => CallRole::Sync,
+            C::AcquireNextImageKHR | C::AcquireNextImage2KHR | C::WaitForFences | C::WaitSemaphores => CallRole::Sync,
+            C::QueueWaitIdle | C::DeviceWaitIdle | C::GetFenceStatus | C::GetSemaphoreCounterValue => CallRole::Sync,
+            C::GetQueryPoolResults | C::GetEventStatus | C::WaitForPresentKHR | C::WaitForPresent2KHR => CallRole::Sync,
+            C::QueueBeginDebugUtilsLabelEXT | C::QueueEndDebugUtilsLabelEXT => CallRole::Sync,
+            C::QueueInsertDebugUtilsLabelEXT => CallRole::Sync,
+            C::QueueBindSparse | C::SetEvent | C::ResetEvent | C::CreateDevice | C::DestroyDevice => CallRole::Always,
+            C::CopyMemoryToImage | C::CopyImageToMemory | C::CopyImageToImage => CallRole::Always,
+            C::TransitionImageLayout | C::DestroyInstance => CallRole::Always,
+            C::BeginCommandBuffer | C::EndCommandBuffer => CallRole::Record,
+            C::UpdateDescriptorSets | C::UpdateDescriptorSetWithTemplate => CallRole::Define(HandleType::DescriptorSet),
+            C::BindBufferMemory | C::BindBufferMemory2 => CallRole::Define(HandleType::Buffer),
+            C::BindImageMemory | C::BindImageMemory2 => CallRole::Define(HandleType::Image),
+            C::MapMemory | C::MapMemory2 | C::UnmapMemory | C::UnmapMemory2 => CallRole::Modify,
+            C::FlushMappedMemoryRanges | C::InvalidateMappedMemoryRanges => CallRole::Modify,
+            C::ResetCommandPool | C::ResetCommandBuffer | C::TrimCommandPool => CallRole::Modify,
+            C::ResetDescriptorPool | C::ResetQueryPool => CallRole::Modify,
+            C::SetDebugUtilsObjectNameEXT | C::SetDebugUtilsObjectTagEXT => CallRole::Modify,
+            C::DebugMarkerSetObjectNameEXT | C::DebugMarkerSetObjectTagEXT => CallRole::Modify,
             _ => by_name(command.desc().name),
         }
     }
 }
 
-fn by_name(name: &str) -> Role {
+fn by_name(name: &str) -> CallRole {
     let begins = |all: &[&str]| all.iter().any(|it| name.starts_with(it));
     if begins(&["vkCmd"]) {
-        return Role::Record;
+        return CallRole::Record;
     }
     if begins(&["vkImport", "vkRelease"]) || name.contains("SemaphoreFd") || name.contains("FenceFd") {
-        return Role::Fixed;
+        return CallRole::Always;
     }
     if begins(&["vkCreate", "vkAllocate"]) {
-        return Role::Make;
+        return CallRole::Create;
     }
     if begins(&["vkDestroy", "vkFree"]) {
-        return Role::End;
+        return CallRole::Destroy;
     }
     match begins(&["vkGet", "vkEnumerate"]) {
-        true => Role::Tend,
-        false => Role::Other,
+        true => CallRole::Modify,
+        false => CallRole::Other,
     }
 }
 
 /// Whether the call changes what orders the device, or which images are acquired.
-pub(crate) fn changes_flow(command: Command) -> bool {
+pub(crate) fn changes_sync_state(command: Command) -> bool {
     use Command as C;
     matches!(
         command,
@@ -92,15 +92,15 @@ mod tests {
 
     #[test]
     fn commands_have_the_role_that_they_play() {
-        assert_eq!(Role::of(Command::CmdDraw), Role::Record);
-        assert_eq!(Role::of(Command::CreateBuffer), Role::Make);
-        assert_eq!(Role::of(Command::AllocateCommandBuffers), Role::Make);
-        assert_eq!(Role::of(Command::FreeCommandBuffers), Role::End);
-        assert_eq!(Role::of(Command::GetBufferMemoryRequirements), Role::Tend);
-        assert_eq!(Role::of(Command::ImportFenceFdKHR), Role::Fixed);
-        assert_eq!(Role::of(Command::GetSemaphoreFdKHR), Role::Fixed);
-        for command in Command::ALL.iter().filter(|it| changes_flow(**it)) {
-            assert_eq!(Role::of(*command), Role::Flow, "{}", command.desc().name);
+        assert_eq!(CallRole::of(Command::CmdDraw), CallRole::Record);
+        assert_eq!(CallRole::of(Command::CreateBuffer), CallRole::Create);
+        assert_eq!(CallRole::of(Command::AllocateCommandBuffers), CallRole::Create);
+        assert_eq!(CallRole::of(Command::FreeCommandBuffers), CallRole::Destroy);
+        assert_eq!(CallRole::of(Command::GetBufferMemoryRequirements), CallRole::Modify);
+        assert_eq!(CallRole::of(Command::ImportFenceFdKHR), CallRole::Always);
+        assert_eq!(CallRole::of(Command::GetSemaphoreFdKHR), CallRole::Always);
+        for command in Command::ALL.iter().filter(|it| changes_sync_state(**it)) {
+            assert_eq!(CallRole::of(*command), CallRole::Sync, "{}", command.desc().name);
         }
     }
 }

@@ -5,24 +5,24 @@ use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
 use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase, Record, beside};
 use lavascope_record::{Call as Parameters, HostBytes, Outcome, HostWrite, check};
-use lavascope_trace::{Item, Merged, Tail, Trace};
+use lavascope_trace::{MergedRecord, MergedReader, Tail, Trace};
 use rustc_hash::FxHashMap;
 
-use crate::contents::Contents;
-use crate::flow::{Boundary, Flow};
-use crate::role::{Role, changes_flow};
-use crate::{Part, TrimError, WATCH};
+use crate::contents::ContentTracker;
+use crate::flow::{Boundary, SyncState};
+use crate::role::{CallRole, changes_sync_state};
+use crate::{TrimRange, TrimError, PROGRESS_INTERVAL};
 
 /// A call, or what stands beside calls and has a number of its own.
-pub(crate) struct Call {
+pub(crate) struct ScannedCall {
     pub(crate) stream: u32,
     pub(crate) number: u64,
-    pub(crate) what: What,
+    pub(crate) kind: ScannedKind,
     /// The places of its first record and of the one that completes it, in the merged order.
-    pub(crate) first: usize,
-    pub(crate) done: usize,
+    pub(crate) first_record: usize,
+    pub(crate) last_record: usize,
     refs: (u32, u32),
-    made: (u32, u32),
+    created: (u32, u32),
     /// The recording that it is part of.
     pub(crate) recording: Option<usize>,
     /// What it writes: two calls of the same key write the same places.
@@ -30,45 +30,45 @@ pub(crate) struct Call {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ScannedKind {
     Command(Command),
     /// What the host wrote into memory.
-    Memory,
+    HostWrite,
     /// What the call behind it reads.
-    Host,
+    HostRead,
 }
 
 /// Where a part lies: all calls that begin behind the first place, and are complete at the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct PartBounds {
     pub(crate) first: usize,
     pub(crate) end: usize,
 }
 
 pub(crate) struct Scan {
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<ScannedCall>,
     objects: Vec<ObjectId>,
     /// By stream and number.
     pub(crate) by_number: FxHashMap<(u32, u64), usize>,
     /// The call that made an object, the first one if there are several.
-    pub(crate) makers: FxHashMap<ObjectId, usize>,
-    pub(crate) contents: Contents,
+    pub(crate) creators: FxHashMap<ObjectId, usize>,
+    pub(crate) contents: ContentTracker,
     pub(crate) boundaries: Vec<Boundary>,
     /// Calls that present, and the images that they show.
     pub(crate) presents: Vec<(usize, Vec<ObjectId>)>,
-    pub(crate) flow: Flow,
-    open: FxHashMap<u32, Vec<(usize, Vec<u64>)>>,
+    pub(crate) sync_state: SyncState,
+    open_calls: FxHashMap<u32, Vec<(usize, Vec<u64>)>>,
     /// Calls under way that change what orders the device.
-    unsettled: usize,
-    places: usize,
+    open_sync_calls: usize,
+    record_count: usize,
     arena: Arena,
 }
 
 /// Gathers the ids that a walk meets.
 #[derive(Default)]
-struct Named(std::cell::RefCell<Vec<ObjectId>>);
+struct IdCollector(std::cell::RefCell<Vec<ObjectId>>);
 
-impl HandleResolver for Named {
+impl HandleResolver for IdCollector {
     fn handle(&self, id: ObjectId) -> u64 {
         if !id.is_unknown() {
             self.0.borrow_mut().push(id);
@@ -87,21 +87,21 @@ impl Scan {
             calls: Vec::new(),
             objects: Vec::new(),
             by_number: FxHashMap::default(),
-            makers: FxHashMap::default(),
-            contents: Contents::default(),
+            creators: FxHashMap::default(),
+            contents: ContentTracker::default(),
             boundaries: Vec::new(),
             presents: Vec::new(),
-            flow: Flow::default(),
-            open: FxHashMap::default(),
-            unsettled: 0,
-            places: 0,
+            sync_state: SyncState::default(),
+            open_calls: FxHashMap::default(),
+            open_sync_calls: 0,
+            record_count: 0,
             arena: Arena::default(),
         };
-        let mut merged = Merged::new(trace, tail);
+        let mut merged = MergedReader::new(trace, tail);
         while let Some(item) = merged.take_next()? {
-            scan.item(&item);
-            scan.places += 1;
-            if scan.places.is_multiple_of(WATCH) {
+            scan.scan_record(&item);
+            scan.record_count += 1;
+            if scan.record_count.is_multiple_of(PROGRESS_INTERVAL) {
                 let (done, all) = merged.progress();
                 watch(done, all);
             }
@@ -109,69 +109,69 @@ impl Scan {
         Ok(scan)
     }
 
-    pub(crate) fn refs(&self, call: &Call) -> &[ObjectId] {
+    pub(crate) fn refs(&self, call: &ScannedCall) -> &[ObjectId] {
         &self.objects[call.refs.0 as usize..call.refs.1 as usize]
     }
 
-    pub(crate) fn made(&self, call: &Call) -> &[ObjectId] {
-        &self.objects[call.made.0 as usize..call.made.1 as usize]
+    pub(crate) fn created(&self, call: &ScannedCall) -> &[ObjectId] {
+        &self.objects[call.created.0 as usize..call.created.1 as usize]
     }
 
-    pub(crate) fn role(&self, call: &Call) -> Role {
-        match call.what {
-            What::Command(command) => Role::of(command),
-            What::Memory | What::Host => Role::Other,
+    pub(crate) fn role(&self, call: &ScannedCall) -> CallRole {
+        match call.kind {
+            ScannedKind::Command(command) => CallRole::of(command),
+            ScannedKind::HostWrite | ScannedKind::HostRead => CallRole::Other,
         }
     }
 
     /// Where a part lies in the merged order.
-    pub(crate) fn bounds(&self, part: &Part) -> Result<Bounds, TrimError> {
+    pub(crate) fn bounds(&self, part: &TrimRange) -> Result<PartBounds, TrimError> {
         let (range, what) = match part {
-            Part::Frames(range) => (range, "frames"),
-            Part::Submits(range) => (range, "submissions"),
+            TrimRange::Frames(range) => (range, "frames"),
+            TrimRange::Submits(range) => (range, "submissions"),
         };
-        let is_frame = matches!(part, Part::Frames(_));
-        let moments: Vec<&Call> = self.calls.iter().filter(|it| it.is_moment(is_frame)).collect();
+        let is_frame = matches!(part, TrimRange::Frames(_));
+        let moments: Vec<&ScannedCall> = self.calls.iter().filter(|it| it.is_boundary(is_frame)).collect();
         let count = moments.len() as u64;
         if range.start >= count || range.is_empty() {
             return Err(TrimError::Empty { what, first: range.start, count });
         }
-        let first = range.start.checked_sub(1).map_or(0, |it| moments[it as usize].done.saturating_add(1));
+        let first = range.start.checked_sub(1).map_or(0, |it| moments[it as usize].last_record.saturating_add(1));
         let end = match (is_frame, range.end) {
-            (true, end) => moments.get(end as usize - 1).map_or(usize::MAX, |it| it.done),
-            (false, end) => moments.get(end as usize).map_or(usize::MAX, |it| it.first.saturating_sub(1)),
+            (true, end) => moments.get(end as usize - 1).map_or(usize::MAX, |it| it.last_record),
+            (false, end) => moments.get(end as usize).map_or(usize::MAX, |it| it.first_record.saturating_sub(1)),
         };
-        Ok(Bounds { first, end })
+        Ok(PartBounds { first, end })
     }
 
-    fn item(&mut self, item: &Item<'_>) {
+    fn scan_record(&mut self, item: &MergedRecord<'_>) {
         let words = item.record;
         let head = RecordHeader::from_words(words[0], words[1]);
         match head.kind {
-            beside::HOST_WRITE => self.memory(item, head),
+            beside::HOST_WRITE => self.add_memory_write(item, head),
             beside::HOST_BYTES => {
-                let index = self.add(item, head, What::Host);
-                self.calls[index].done = self.places;
+                let index = self.add(item, head, ScannedKind::HostRead);
+                self.calls[index].last_record = self.record_count;
                 if let Some(it) = HostBytes::parse(words) {
                     self.calls[index].keys.push(it.bytes.len() as u64);
                 }
             }
             kind if kind == RecordPhase::Enter as u8 => {
                 let Ok(record) = check(words) else { return };
-                let index = self.add(item, head, What::Command(record.command()));
-                self.name(index, record);
-                self.unsettled += usize::from(changes_flow(record.command()));
+                let index = self.add(item, head, ScannedKind::Command(record.command()));
+                self.collect_objects(index, record);
+                self.open_sync_calls += usize::from(changes_sync_state(record.command()));
                 match record.command().desc().outputs.is_some() {
-                    true => self.open.entry(item.stream).or_default().push((index, words.to_vec())),
+                    true => self.open_calls.entry(item.stream).or_default().push((index, words.to_vec())),
                     false => self.complete(index, record, None),
                 }
             }
             kind if kind == RecordPhase::Leave as u8 => {
                 let Ok(record) = check(words) else { return };
-                let open = self.open.entry(item.stream).or_default();
+                let open = self.open_calls.entry(item.stream).or_default();
                 let Some(at) = open.iter().rposition(|it| self.calls[it.0].number == head.call) else { return };
                 let (index, enter) = open.remove(at);
-                self.name(index, record);
+                self.collect_objects(index, record);
                 if let Ok(enter) = check(&enter) {
                     self.complete(index, enter, Some(record));
                 }
@@ -180,17 +180,17 @@ impl Scan {
         }
     }
 
-    fn add(&mut self, item: &Item<'_>, head: RecordHeader, what: What) -> usize {
+    fn add(&mut self, item: &MergedRecord<'_>, head: RecordHeader, what: ScannedKind) -> usize {
         let index = self.calls.len();
         let none = (self.objects.len() as u32, self.objects.len() as u32);
-        self.calls.push(Call {
+        self.calls.push(ScannedCall {
             stream: item.stream,
             number: head.call,
-            what,
-            first: self.places,
-            done: usize::MAX,
+            kind: what,
+            first_record: self.record_count,
+            last_record: usize::MAX,
             refs: none,
-            made: none,
+            created: none,
             recording: None,
             keys: Vec::new(),
         });
@@ -198,9 +198,9 @@ impl Scan {
         index
     }
 
-    fn memory(&mut self, item: &Item<'_>, head: RecordHeader) {
-        let index = self.add(item, head, What::Memory);
-        self.calls[index].done = self.places;
+    fn add_memory_write(&mut self, item: &MergedRecord<'_>, head: RecordHeader) {
+        let index = self.add(item, head, ScannedKind::HostWrite);
+        self.calls[index].last_record = self.record_count;
         let Some(written) = HostWrite::parse(item.record) else { return };
         let first = self.objects.len() as u32;
         self.objects.push(written.memory());
@@ -210,8 +210,8 @@ impl Scan {
     }
 
     /// The objects that half of a call names: those that it uses, or those that it made.
-    fn name(&mut self, index: usize, record: Record<'_>) {
-        let named = Named::default();
+    fn collect_objects(&mut self, index: usize, record: Record<'_>) {
+        let named = IdCollector::default();
         let unpacker = Unpacker { handles: &named, purpose: UnpackPurpose::RoundTrip };
         self.arena.clear();
         // What cannot be laid out names what was met until there.
@@ -221,20 +221,20 @@ impl Scan {
         let range = (first, self.objects.len() as u32);
         match record.phase() {
             RecordPhase::Enter => self.calls[index].refs = range,
-            RecordPhase::Leave => self.calls[index].made = range,
+            RecordPhase::Leave => self.calls[index].created = range,
         }
     }
 
     fn complete(&mut self, index: usize, enter: Record<'_>, leave: Option<Record<'_>>) {
-        self.calls[index].done = self.places;
+        self.calls[index].last_record = self.record_count;
         let command = enter.command();
-        self.unsettled -= usize::from(changes_flow(command));
-        for it in self.made(&self.calls[index]).to_vec() {
-            self.makers.entry(it).or_insert(index);
+        self.open_sync_calls -= usize::from(changes_sync_state(command));
+        for it in self.created(&self.calls[index]).to_vec() {
+            self.creators.entry(it).or_insert(index);
         }
         let Some(parameters) = Parameters::of(enter) else { return };
         let refs = self.refs(&self.calls[index]).to_vec();
-        if Role::of(command) == Role::Record {
+        if CallRole::of(command) == CallRole::Record {
             self.contents.record(index, command, parameters, &refs);
             let own = refs.first().and_then(|it| self.contents.current(*it));
             self.calls[index].recording = own;
@@ -244,23 +244,23 @@ impl Scan {
             return;
         }
         let outcome = leave.and_then(Outcome::of);
-        self.contents.resources.follow(parameters, outcome);
+        self.contents.resources.apply_call(parameters, outcome);
         self.contents.submit(index, parameters);
-        self.descriptors(index, parameters, &refs);
+        self.add_descriptor_keys(index, parameters, &refs);
         if command == Command::QueuePresentKHR {
-            let images = self.flow.presented(parameters);
+            let images = self.sync_state.presented(parameters);
             self.presents.push((index, images));
         }
-        self.flow.follow(parameters, outcome);
+        self.sync_state.apply_call(parameters, outcome);
         let is_frame = command == Command::QueuePresentKHR;
-        let is_moment = is_frame || self.calls[index].is_moment(false);
-        if is_moment && self.unsettled == 0 && self.flow.is_settled() {
-            self.boundaries.push(self.flow.boundary(self.places, is_frame));
+        let is_moment = is_frame || self.calls[index].is_boundary(false);
+        if is_moment && self.open_sync_calls == 0 && self.sync_state.can_complete() {
+            self.boundaries.push(self.sync_state.boundary(self.record_count, is_frame));
         }
     }
 
     /// Which descriptors are written, so that one can tell which are written again.
-    fn descriptors(&mut self, index: usize, parameters: Parameters<'_>, refs: &[ObjectId]) {
+    fn add_descriptor_keys(&mut self, index: usize, parameters: Parameters<'_>, refs: &[ObjectId]) {
         match parameters {
             Parameters::UpdateDescriptorSets(it) => {
                 let keys = it.p_descriptor_writes().iter().map(|it| {
@@ -285,12 +285,12 @@ impl Scan {
     }
 }
 
-impl Call {
+impl ScannedCall {
     /// Whether it ends a frame, or submits.
-    pub(crate) fn is_moment(&self, is_frame: bool) -> bool {
-        match self.what {
-            What::Command(Command::QueuePresentKHR) => is_frame,
-            What::Command(Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse) => !is_frame,
+    pub(crate) fn is_boundary(&self, is_frame: bool) -> bool {
+        match self.kind {
+            ScannedKind::Command(Command::QueuePresentKHR) => is_frame,
+            ScannedKind::Command(Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse) => !is_frame,
             _ => false,
         }
     }

@@ -10,12 +10,12 @@ use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
 
 #[derive(Default)]
-pub(crate) struct Touches {
-    streams: FxHashMap<u32, Stream>,
+pub(crate) struct OrderEdges {
+    streams: FxHashMap<u32, StreamEdges>,
 }
 
 #[derive(Default)]
-struct Stream {
+struct StreamEdges {
     /// Complete calls that are kept, in the order in which they completed.
     kept: Vec<u64>,
     /// What the next record must come after, by stream.
@@ -24,17 +24,17 @@ struct Stream {
     named: FxHashMap<u32, u64>,
 }
 
-impl Touches {
+impl OrderEdges {
     /// A record that is left out comes after these.
-    pub(crate) fn leave_out(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) {
-        let all = self.resolved(touches);
+    pub(crate) fn skip_record(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) {
+        let all = self.resolve(touches);
         let own = self.streams.entry(stream).or_default();
         all.into_iter().filter(|it| it.0 != stream).for_each(|it| ask(&mut own.pending, it));
     }
 
     /// What a record that is kept comes after.
-    pub(crate) fn keep(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) -> Vec<u64> {
-        let mut all = self.resolved(touches);
+    pub(crate) fn keep_record(&mut self, stream: u32, touches: impl Iterator<Item = OrderEdge>) -> Vec<u64> {
+        let mut all = self.resolve(touches);
         let own = self.streams.entry(stream).or_default();
         std::mem::take(&mut own.pending).into_iter().for_each(|it| ask(&mut all, it));
         all.retain(|thread, call| {
@@ -52,20 +52,20 @@ impl Touches {
     }
 
     /// What comes after everything that others have completed.
-    pub(crate) fn everything(&self, stream: u32) -> Vec<OrderEdge> {
+    pub(crate) fn edges_to_all(&self, stream: u32) -> Vec<OrderEdge> {
         let last =
-            |(thread, own): (&u32, &Stream)| Some(OrderEdge { thread: *thread, call: own.kept.iter().max().copied()? });
+            |(thread, own): (&u32, &StreamEdges)| Some(OrderEdge { thread: *thread, call: own.kept.iter().max().copied()? });
         self.streams.iter().filter(|it| *it.0 != stream).filter_map(last).collect()
     }
 
     /// All others come after a call.
-    pub(crate) fn push(&mut self, stream: u32, call: u64) {
+    pub(crate) fn order_all_after(&mut self, stream: u32, call: u64) {
         for (_, own) in self.streams.iter_mut().filter(|it| *it.0 != stream) {
             ask(&mut own.pending, (stream, call));
         }
     }
 
-    fn resolved(&self, touches: impl Iterator<Item = OrderEdge>) -> BTreeMap<u32, u64> {
+    fn resolve(&self, touches: impl Iterator<Item = OrderEdge>) -> BTreeMap<u32, u64> {
         let mut all = BTreeMap::new();
         for it in touches {
             let Some(other) = self.streams.get(&it.thread) else { continue };
@@ -96,20 +96,20 @@ mod tests {
 
     #[test]
     fn the_order_goes_on_over_what_is_left_out() {
-        let mut touches = Touches::default();
+        let mut touches = OrderEdges::default();
         touches.complete(1, 5);
         // Thread 2 learns of it in a call that is left out, and thread 3 learns that of thread 2.
-        touches.leave_out(2, [touch(1, 5)].into_iter());
-        assert_eq!(touches.keep(3, [touch(2, 9)].into_iter()), [touch(1, 5).to_word()]);
+        touches.skip_record(2, [touch(1, 5)].into_iter());
+        assert_eq!(touches.keep_record(3, [touch(2, 9)].into_iter()), [touch(1, 5).to_word()]);
         // It is not said twice, and thread 2 itself has not said it yet.
-        assert!(touches.keep(3, [touch(1, 5)].into_iter()).is_empty());
-        assert_eq!(touches.keep(2, std::iter::empty()), [touch(1, 5).to_word()]);
+        assert!(touches.keep_record(3, [touch(1, 5)].into_iter()).is_empty());
+        assert_eq!(touches.keep_record(2, std::iter::empty()), [touch(1, 5).to_word()]);
         // A call that is left out becomes the last one before it that is not.
         touches.complete(1, 8);
-        assert!(touches.keep(2, [touch(1, 7)].into_iter()).is_empty());
-        assert_eq!(touches.keep(2, [touch(1, 12)].into_iter()), [touch(1, 8).to_word()]);
-        touches.push(1, 20);
-        assert_eq!(touches.keep(2, std::iter::empty()), [touch(1, 20).to_word()]);
-        assert_eq!(touches.everything(2), [touch(1, 8)]);
+        assert!(touches.keep_record(2, [touch(1, 7)].into_iter()).is_empty());
+        assert_eq!(touches.keep_record(2, [touch(1, 12)].into_iter()), [touch(1, 8).to_word()]);
+        touches.order_all_after(1, 20);
+        assert_eq!(touches.keep_record(2, std::iter::empty()), [touch(1, 20).to_word()]);
+        assert_eq!(touches.edges_to_all(2), [touch(1, 8)]);
     }
 }

@@ -5,29 +5,29 @@ use std::io::{self, Write};
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
 use lavascope_record::record::{HEADER_SIZE, RecordHeader, RecordPhase, OrderEdge};
-use lavascope_trace::{BlockWriter, Codec, Header, Item, Merged, RawBlock, Recorded, Recorder, Tail, Trace};
+use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedRecord, MergedReader, RawBlock, StreamRecord, TraceRecorder, Tail, Trace};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-use crate::keep::{Instead, Kept};
-use crate::scan::{Bounds, Scan, What};
-use crate::slice::LeftOut;
-use crate::touches::Touches;
-use crate::{Part, Summary, TrimError, WATCH};
+use crate::keep::{InsertedCall, KeptCalls};
+use crate::scan::{PartBounds, Scan, ScannedKind};
+use crate::slice::SkippedSpans;
+use crate::touches::OrderEdges;
+use crate::{TrimRange, TrimSummary, TrimError, PROGRESS_INTERVAL};
 
 /// What was decided.
-pub(crate) struct Plan<'a> {
+pub(crate) struct TrimPlan<'a> {
     pub(crate) scan: &'a Scan,
-    pub(crate) bounds: Bounds,
-    pub(crate) spans: &'a LeftOut,
-    pub(crate) kept: &'a Kept,
-    pub(crate) part: &'a Part,
+    pub(crate) bounds: PartBounds,
+    pub(crate) spans: &'a SkippedSpans,
+    pub(crate) kept: &'a KeptCalls,
+    pub(crate) part: &'a TrimRange,
 }
 
-struct Output<W> {
+struct TrimOutput<W> {
     writer: BlockWriter<W>,
-    recorder: Recorder,
-    touches: Touches,
+    recorder: TraceRecorder,
+    edges: OrderEdges,
     positions: FxHashMap<u32, u64>,
     failed: Option<io::Error>,
 }
@@ -35,34 +35,34 @@ struct Output<W> {
 pub(crate) fn write(
     trace: &Trace<'_>,
     tail: Option<&Tail>,
-    plan: &Plan<'_>,
+    plan: &TrimPlan<'_>,
     to: impl Write,
     watch: &mut dyn FnMut(u64, u64),
-) -> Result<Summary, TrimError> {
+) -> Result<TrimSummary, TrimError> {
     let summary = plan.summary();
-    let header = Header { id: trace.header().id ^ 1 << 127, ..*trace.header() };
+    let header = TraceHeader { id: trace.header().id ^ 1 << 127, ..*trace.header() };
     let mut writer = BlockWriter::new(to, header)?;
     // Which part was wanted of the whole is said anew.
-    for facts in trace.facts().into_iter().filter(|it| it["wanted"].is_null()) {
-        writer.write(RawBlock::facts(&facts).pack(Codec::Zstd))?;
+    for facts in trace.metadata().into_iter().filter(|it| it["wanted"].is_null()) {
+        writer.write(RawBlock::metadata(&facts).pack(Codec::Zstd))?;
     }
-    writer.write(RawBlock::facts(&plan.facts(&summary)).pack(Codec::Zstd))?;
-    let mut output = Output {
+    writer.write(RawBlock::metadata(&plan.metadata(&summary)).pack(Codec::Zstd))?;
+    let mut output = TrimOutput {
         writer,
-        recorder: Recorder::default(),
-        touches: Touches::default(),
+        recorder: TraceRecorder::default(),
+        edges: OrderEdges::default(),
         positions: FxHashMap::default(),
         failed: None,
     };
-    let mut merged = Merged::new(trace, tail);
+    let mut merged = MergedReader::new(trace, tail);
     let mut place = 0;
     while let Some(item) = merged.take_next()? {
         if place > plan.bounds.end {
             break;
         }
-        plan.item(&item, &mut output);
+        plan.write_item(&item, &mut output);
         place += 1;
-        if place.is_multiple_of(WATCH) {
+        if place.is_multiple_of(PROGRESS_INTERVAL) {
             let (done, all) = merged.progress();
             watch(done, all);
         }
@@ -71,40 +71,40 @@ pub(crate) fn write(
     Ok(summary)
 }
 
-impl Plan<'_> {
-    fn item(&self, item: &Item<'_>, output: &mut Output<impl Write>) {
+impl TrimPlan<'_> {
+    fn write_item(&self, item: &MergedRecord<'_>, output: &mut TrimOutput<impl Write>) {
         let words = item.record;
         let head = RecordHeader::from_words(words[0], words[1]);
         let index = self.scan.by_number.get(&(item.stream, head.call)).copied();
         let touches = words[head.body_words as usize..].iter().map(|it| OrderEdge::from_word(*it));
         // What has no number of its own stays.
         if index.is_none_or(|it| self.kept.is_kept[it]) {
-            let touches = output.touches.keep(item.stream, touches);
-            let words = with_touches(&words[..head.body_words as usize], &touches);
+            let touches = output.edges.keep_record(item.stream, touches);
+            let words = with_edges(&words[..head.body_words as usize], &touches);
             output.record(item, &words);
         } else {
-            output.touches.leave_out(item.stream, touches);
-            let instead = index.and_then(|it| self.kept.instead.get(&it));
+            output.edges.skip_record(item.stream, touches);
+            let instead = index.and_then(|it| self.kept.inserted.get(&it));
             if let Some(instead) = instead.filter(|_| head.kind == RecordPhase::Enter as u8) {
-                output.instead(item, head.call, *instead);
+                output.write_inserted(item, head.call, *instead);
             }
         }
     }
 
-    fn summary(&self) -> Summary {
-        let mut summary = Summary { reason: self.spans.reason, ..Summary::default() };
-        for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first <= self.bounds.end) {
-            let is_before = call.done < self.bounds.first;
+    fn summary(&self) -> TrimSummary {
+        let mut summary = TrimSummary { reason: self.spans.reason, ..TrimSummary::default() };
+        for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first_record <= self.bounds.end) {
+            let is_before = call.last_record < self.bounds.first;
             let is_kept = self.kept.is_kept[index];
             // What the host wrote has a place among the calls, and is none.
-            let is_call = is_kept && matches!(call.what, What::Command(_));
+            let is_call = is_kept && matches!(call.kind, ScannedKind::Command(_));
             summary.calls += u64::from(is_call);
             summary.calls_before += u64::from(is_call && is_before);
             for (is_frame, before, own, out) in [
                 (true, &mut summary.frames_before, &mut summary.frames, &mut summary.frames_left_out),
                 (false, &mut summary.submits_before, &mut summary.submits, &mut summary.submits_left_out),
             ] {
-                if call.is_moment(is_frame) && call.done <= self.bounds.end {
+                if call.is_boundary(is_frame) && call.last_record <= self.bounds.end {
                     *(if !is_kept {
                         out
                     } else if is_before {
@@ -118,10 +118,10 @@ impl Plan<'_> {
         summary
     }
 
-    fn facts(&self, summary: &Summary) -> serde_json::Value {
+    fn metadata(&self, summary: &TrimSummary) -> serde_json::Value {
         let (what, range) = match self.part {
-            Part::Frames(range) => ("frames", range),
-            Part::Submits(range) => ("submits", range),
+            TrimRange::Frames(range) => ("frames", range),
+            TrimRange::Submits(range) => ("submits", range),
         };
         let end = (range.end != u64::MAX).then_some(range.end);
         json!({ "trimmed": {
@@ -135,39 +135,39 @@ impl Plan<'_> {
     }
 }
 
-impl<W: Write> Output<W> {
-    fn record(&mut self, item: &Item<'_>, record: &[u64]) {
-        let Output { writer, recorder, positions, failed, .. } = self;
+impl<W: Write> TrimOutput<W> {
+    fn record(&mut self, item: &MergedRecord<'_>, record: &[u64]) {
+        let TrimOutput { writer, recorder, positions, failed, .. } = self;
         let position = positions.entry(item.stream).or_default();
         let span = *position..*position + record.len() as u64 + 1;
         *position = span.end;
-        let recorded = Recorded { stream: item.stream, span, time: item.time, record };
+        let recorded = StreamRecord { stream: item.stream, span, time: item.time, record };
         recorder.record(recorded, &mut |it| {
             if let Err(error) = writer.write(it.pack(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }
         });
         if let Some(call) = RecordHeader::from_words(record[0], record[1]).completed_call() {
-            self.touches.complete(item.stream, call);
+            self.edges.complete(item.stream, call);
         }
     }
 
     /// A call of ours, by the number of one that is left out.
-    fn instead(&mut self, item: &Item<'_>, call: u64, instead: Instead) {
-        let before = self.touches.everything(item.stream);
-        let touches = self.touches.keep(item.stream, before.into_iter());
+    fn write_inserted(&mut self, item: &MergedRecord<'_>, call: u64, instead: InsertedCall) {
+        let before = self.edges.edges_to_all(item.stream);
+        let touches = self.edges.keep_record(item.stream, before.into_iter());
         let (enter, leave) = match instead {
-            Instead::Idle(device) => wait_idle(device, call),
-            Instead::Signal(semaphore, it) => signal(it.device, semaphore, it.value, call),
+            InsertedCall::WaitIdle(device) => wait_idle(device, call),
+            InsertedCall::SignalSemaphore(semaphore, it) => signal(it.device, semaphore, it.value, call),
         };
-        self.record(item, &with_touches(&enter, &touches));
+        self.record(item, &with_edges(&enter, &touches));
         self.record(item, &leave);
-        self.touches.push(item.stream, call);
+        self.edges.order_all_after(item.stream, call);
     }
 
     fn finish(self) -> Result<(), TrimError> {
-        let Output { mut writer, mut recorder, mut failed, .. } = self;
-        recorder.seal(&mut |it| {
+        let TrimOutput { mut writer, mut recorder, mut failed, .. } = self;
+        recorder.flush(&mut |it| {
             if let Err(error) = writer.write(it.pack(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }
@@ -175,13 +175,13 @@ impl<W: Write> Output<W> {
         if let Some(error) = failed {
             return Err(error.into());
         }
-        writer.finish(recorder.moments())?;
+        writer.finish(recorder.seek_points())?;
         Ok(())
     }
 }
 
 /// The body of a record with other touches.
-fn with_touches(body: &[u64], touches: &[u64]) -> Vec<u64> {
+fn with_edges(body: &[u64], touches: &[u64]) -> Vec<u64> {
     let head = RecordHeader { order_edge_count: touches.len() as u32, ..RecordHeader::from_words(body[0], body[1]) };
     head.to_words().iter().chain(&body[HEADER_SIZE / 8..]).chain(touches).copied().collect()
 }

@@ -8,7 +8,7 @@ use lavascope_abi::{COMMANDS, ENUMS, HEADER_VERSION, HandleType, STRUCTURES, TYP
 
 /// What a name stands for.
 #[derive(Clone, Copy)]
-pub(crate) enum Item {
+pub(crate) enum CatalogItem {
     Command(&'static CommandDesc),
     /// Or a union.
     Structure(&'static Layout),
@@ -19,7 +19,7 @@ pub(crate) enum Item {
 
 /// Names in order, aliases among them.
 pub(crate) struct Catalog {
-    items: BTreeMap<Cow<'static, str>, Item>,
+    items: BTreeMap<Cow<'static, str>, CatalogItem>,
 }
 
 impl Catalog {
@@ -31,19 +31,19 @@ impl Catalog {
         };
         for command in COMMANDS {
             for name in std::iter::once(&command.name).chain(command.aliases) {
-                add(Cow::Borrowed(name), Item::Command(command));
+                add(Cow::Borrowed(name), CatalogItem::Command(command));
             }
         }
         for layout in STRUCTURES {
-            add(Cow::Borrowed(layout.name), Item::Structure(layout));
+            add(Cow::Borrowed(layout.name), CatalogItem::Structure(layout));
         }
         for handle in HandleType::ALL {
-            add(Cow::Borrowed(handle.name()), Item::Handle(*handle));
+            add(Cow::Borrowed(handle.name()), CatalogItem::Handle(*handle));
         }
         for desc in ENUMS {
-            add(Cow::Borrowed(desc.name), Item::Enum(desc));
+            add(Cow::Borrowed(desc.name), CatalogItem::Enum(desc));
             if desc.name.contains("FlagBits") {
-                add(Cow::Owned(desc.name.replace("FlagBits", "Flags")), Item::Enum(desc));
+                add(Cow::Owned(desc.name.replace("FlagBits", "Flags")), CatalogItem::Enum(desc));
             }
         }
         let aliases = TYPE_ALIASES.iter().filter_map(|(alias, name)| Some((*alias, *items.get(*name)?)));
@@ -54,7 +54,7 @@ impl Catalog {
     }
 
     /// By the exact name, else in any case, else without `vk`.
-    pub(crate) fn find(&self, name: &str) -> Option<Item> {
+    pub(crate) fn find(&self, name: &str) -> Option<CatalogItem> {
         let with_prefix = format!("vk{name}");
         self.items
             .get(name)
@@ -63,7 +63,7 @@ impl Catalog {
             .copied()
     }
 
-    fn find_in_any_case(&self, name: &str) -> Option<&Item> {
+    fn find_in_any_case(&self, name: &str) -> Option<&CatalogItem> {
         self.items.iter().find(|it| it.0.eq_ignore_ascii_case(name)).map(|it| it.1)
     }
 
@@ -119,12 +119,12 @@ const fn core_version(block: &[u8]) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    fn name_of(item: Item) -> &'static str {
+    fn name_of(item: CatalogItem) -> &'static str {
         match item {
-            Item::Command(desc) => desc.name,
-            Item::Structure(layout) => layout.name,
-            Item::Handle(handle) => handle.name(),
-            Item::Enum(desc) => desc.name,
+            CatalogItem::Command(desc) => desc.name,
+            CatalogItem::Structure(layout) => layout.name,
+            CatalogItem::Handle(handle) => handle.name(),
+            CatalogItem::Enum(desc) => desc.name,
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let catalog = Catalog::new();
         for (name, item) in &catalog.items {
             let own = name_of(*item);
-            let is_alias = matches!(item, Item::Command(desc) if desc.aliases.contains(&name.as_ref()));
+            let is_alias = matches!(item, CatalogItem::Command(desc) if desc.aliases.contains(&name.as_ref()));
             let is_alias = is_alias || TYPE_ALIASES.iter().any(|it| it.0 == name);
             assert!(name == own || is_alias || name.contains("Flags"), "{name} leads to {own}");
         }

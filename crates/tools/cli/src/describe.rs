@@ -140,7 +140,7 @@ fn one_length(layout: &Layout, len: Len) -> Option<String> {
             Some(if divide == 1 { sum } else { format!("{sum} / {divide}") })
         }
         Len::Terminated => Some("up to a zero".to_owned()),
-        Len::Rule(rule) => Some(format!("by rule: {}", spaced(&format!("{rule:?}")))),
+        Len::Rule(rule) => Some(format!("by rule: {}", camel_case_to_words(&format!("{rule:?}")))),
     }
 }
 
@@ -157,7 +157,7 @@ fn read_when(layout: &Layout, read: &Read) -> Option<String> {
         Read::Lacks(place, bits) => {
             Some(format!("when {} lacks {}", place_name(layout, *place), bit_names(layout, *place, *bits)))
         }
-        Read::Rule(rule) => Some(format!("by rule: {}", spaced(&format!("{rule:?}")))),
+        Read::Rule(rule) => Some(format!("by rule: {}", camel_case_to_words(&format!("{rule:?}")))),
     }
 }
 
@@ -174,7 +174,7 @@ fn notes(layout: &Layout, field: &Field) -> Vec<String> {
             notes.extend(match pointer.to {
                 Target::AnyStruct => Some("a structure that tells its own type".to_owned()),
                 Target::Opaque => Some("addresses, never followed".to_owned()),
-                Target::Blob(blob) => Some(format!("size known elsewhere: {}", spaced(&format!("{blob:?}")))),
+                Target::Blob(blob) => Some(format!("size known elsewhere: {}", camel_case_to_words(&format!("{blob:?}")))),
                 Target::Template => Some("laid out by the descriptor update template".to_owned()),
                 _ => None,
             });
@@ -244,7 +244,7 @@ fn bit_names(layout: &Layout, place: Place, bits: u64) -> String {
 }
 
 /// `DescriptorImages` as `descriptor images`.
-pub(crate) fn spaced(camel_case: &str) -> String {
+pub(crate) fn camel_case_to_words(camel_case: &str) -> String {
     let mut out = String::new();
     for letter in camel_case.chars() {
         if letter.is_ascii_uppercase() && !out.is_empty() {
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn camel_case_becomes_words() {
-        assert_eq!(spaced("DescriptorImages"), "descriptor images");
-        assert_eq!(spaced(""), "");
+        assert_eq!(camel_case_to_words("DescriptorImages"), "descriptor images");
+        assert_eq!(camel_case_to_words(""), "");
     }
 }

@@ -5,17 +5,17 @@ use serde::Serialize;
 use lavascope_loader::manifests::{ManifestKind, Manifest, ManifestProblem};
 use lavascope_loader::{DeviceInfo, LoaderError, LoaderInfo};
 
-use crate::probe::{Answer, Death};
-use crate::remedy::{Part, System};
+use crate::probe::{ProbeAnswer, ProbeDeath};
+use crate::remedy::{VulkanPackage, System};
 
 const VALIDATION_LAYER: &str = "VK_LAYER_KHRONOS_validation";
 
 /// One conclusion.
 #[derive(Debug, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct DoctorFinding {
     /// A stable word for programs.
     pub(crate) code: &'static str,
-    pub(crate) severity: Severity,
+    pub(crate) severity: DoctorSeverity,
     pub(crate) message: String,
     /// What to do, often a command to type.
     pub(crate) fix: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Severity {
+pub(crate) enum DoctorSeverity {
     /// Something needed is not there.
     Missing,
     /// Something is there and does not work.
@@ -35,39 +35,39 @@ pub(crate) enum Severity {
 }
 
 /// What was seen.
-pub(crate) struct Seen<'a> {
+pub(crate) struct DoctorObservations<'a> {
     pub(crate) system: System,
     pub(crate) drivers: &'a [Manifest],
     pub(crate) layers: &'a [Manifest],
     /// From the probe with all drivers.
-    pub(crate) answer: &'a Answer,
+    pub(crate) answer: &'a ProbeAnswer,
     /// Where that one died of one driver among several: what each did alone.
-    pub(crate) alone: &'a [(&'a Manifest, Answer)],
+    pub(crate) per_driver: &'a [(&'a Manifest, ProbeAnswer)],
     pub(crate) devices: &'a [DeviceInfo],
     /// The variable that says which drivers to use, where one is set.
     pub(crate) forced_by: Option<&'static str>,
     pub(crate) has_vulkaninfo: bool,
 }
 
-impl Seen<'_> {
-    pub(crate) fn findings(&self) -> Vec<Finding> {
+impl DoctorObservations<'_> {
+    pub(crate) fn findings(&self) -> Vec<DoctorFinding> {
         let mut findings = match self.answer {
-            Answer::Told(info) => self.told(info),
-            Answer::Refused(error) => vec![self.refused(error)],
-            Answer::Died(death) => self.died(death),
+            ProbeAnswer::Loaded(info) => self.loader_findings(info),
+            ProbeAnswer::Refused(error) => vec![self.loader_error_finding(error)],
+            ProbeAnswer::Died(death) => self.crash_findings(death),
         };
         findings.extend(self.drivers.iter().chain(self.layers).filter_map(|it| self.manifest(it)));
         findings.extend(self.advice());
         findings
     }
 
-    fn told(&self, info: &LoaderInfo) -> Vec<Finding> {
+    fn loader_findings(&self, info: &LoaderInfo) -> Vec<DoctorFinding> {
         match &info.devices_error {
             _ if self.devices.is_empty() => vec![self.no_device(info)],
             None => vec![],
-            Some(error) => vec![Finding {
+            Some(error) => vec![DoctorFinding {
                 code: "device-query",
-                severity: Severity::Broken,
+                severity: DoctorSeverity::Broken,
                 message: error.to_string(),
                 fix: Some(self.fix_drivers()),
                 details: vec![],
@@ -75,7 +75,7 @@ impl Seen<'_> {
         }
     }
 
-    fn no_device(&self, info: &LoaderInfo) -> Finding {
+    fn no_device(&self, info: &LoaderInfo) -> DoctorFinding {
         let has_driver = self.drivers.iter().any(|it| it.problem.is_none());
         let message = match (&info.devices_error, has_driver) {
             (_, false) if self.drivers.is_empty() => "no Vulkan driver is installed".to_owned(),
@@ -84,32 +84,32 @@ impl Seen<'_> {
             (None, true) => "no driver offers a device".to_owned(),
         };
         let code = if has_driver { "no-device" } else { "no-driver" };
-        Finding { code, severity: Severity::Missing, message, fix: Some(self.fix_drivers()), details: vec![] }
+        DoctorFinding { code, severity: DoctorSeverity::Missing, message, fix: Some(self.fix_drivers()), details: vec![] }
     }
 
     fn fix_drivers(&self) -> String {
         match self.forced_by {
             Some(variable) => format!("unset {variable}, or let it name a driver that works"),
-            None => self.system.install(Part::Drivers),
+            None => self.system.install(VulkanPackage::Drivers),
         }
     }
 
-    fn refused(&self, error: &LoaderError) -> Finding {
+    fn loader_error_finding(&self, error: &LoaderError) -> DoctorFinding {
         let (code, severity) = match error {
-            LoaderError::NotFound { .. } => ("no-loader", Severity::Missing),
+            LoaderError::NotFound { .. } => ("no-loader", DoctorSeverity::Missing),
             LoaderError::MissingCommand { .. } | LoaderError::NoDriver | LoaderError::Failed { .. } => {
-                ("loader-broken", Severity::Broken)
+                ("loader-broken", DoctorSeverity::Broken)
             }
         };
-        let fix = Some(self.system.install(Part::Loader));
-        Finding { code, severity, message: error.to_string(), fix, details: vec![] }
+        let fix = Some(self.system.install(VulkanPackage::Loader));
+        DoctorFinding { code, severity, message: error.to_string(), fix, details: vec![] }
     }
 
     /// One finding per driver that dies alone, or one for the death that none of them repeats.
-    fn died(&self, death: &Death) -> Vec<Finding> {
-        let guilty = self.alone.iter().filter_map(|(manifest, answer)| match answer {
-            Answer::Died(death) => Some(crash(&format!("the driver {}", manifest.path.display()), death)),
-            Answer::Told(_) | Answer::Refused(_) => None,
+    fn crash_findings(&self, death: &ProbeDeath) -> Vec<DoctorFinding> {
+        let guilty = self.per_driver.iter().filter_map(|(manifest, answer)| match answer {
+            ProbeAnswer::Died(death) => Some(crash(&format!("the driver {}", manifest.path.display()), death)),
+            ProbeAnswer::Loaded(_) | ProbeAnswer::Refused(_) => None,
         });
         let findings: Vec<_> = guilty.collect();
         match (findings.is_empty(), self.drivers) {
@@ -119,7 +119,7 @@ impl Seen<'_> {
         }
     }
 
-    fn manifest(&self, manifest: &Manifest) -> Option<Finding> {
+    fn manifest(&self, manifest: &Manifest) -> Option<DoctorFinding> {
         let problem = manifest.problem.as_ref()?;
         // Libraries for 32-bit programs lie beside ours on many systems, with manifests of their own.
         let is_harmless = matches!(problem, ManifestProblem::WrongArchitecture { .. })
@@ -133,19 +133,19 @@ impl Seen<'_> {
             }
             ManifestProblem::WrongArchitecture { wanted, .. } => format!("install the {wanted} version of it"),
         };
-        Some(Finding {
+        Some(DoctorFinding {
             code: if manifest.kind == ManifestKind::Driver { "driver-manifest" } else { "layer-manifest" },
-            severity: if is_harmless { Severity::Advice } else { Severity::Broken },
+            severity: if is_harmless { DoctorSeverity::Advice } else { DoctorSeverity::Broken },
             message: problem.to_string(),
             fix: (!is_harmless).then_some(fix),
             details: vec![],
         })
     }
 
-    fn advice(&self) -> Vec<Finding> {
-        let advice = |code, message: &str, part| Finding {
+    fn advice(&self) -> Vec<DoctorFinding> {
+        let advice = |code, message: &str, part| DoctorFinding {
             code,
-            severity: Severity::Advice,
+            severity: DoctorSeverity::Advice,
             message: message.to_owned(),
             fix: Some(self.system.install(part)),
             details: vec![],
@@ -153,21 +153,21 @@ impl Seen<'_> {
         let mut findings = Vec::new();
         if !self.layers.iter().any(|it| it.name == VALIDATION_LAYER) {
             let message = "the Khronos validation layer is not installed; it finds other mistakes than we do";
-            findings.push(advice("no-validation-layer", message, Part::ValidationLayers));
+            findings.push(advice("no-validation-layer", message, VulkanPackage::ValidationLayers));
         }
         if !self.has_vulkaninfo {
-            findings.push(advice("no-vulkaninfo", "vulkaninfo is not installed", Part::Tools));
+            findings.push(advice("no-vulkaninfo", "vulkaninfo is not installed", VulkanPackage::Tools));
         }
         findings
     }
 }
 
-fn crash(who: &str, death: &Death) -> Finding {
-    Finding {
+fn crash(who: &str, death: &ProbeDeath) -> DoctorFinding {
+    DoctorFinding {
         code: "driver-crash",
-        severity: Severity::Broken,
+        severity: DoctorSeverity::Broken,
         message: format!("{who} {} while {}", death.cause, death.doing),
         fix: Some("update or remove this driver, or name another one in VK_DRIVER_FILES".to_owned()),
-        details: death.said.clone(),
+        details: death.stderr_lines.clone(),
     }
 }

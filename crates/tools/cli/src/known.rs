@@ -9,10 +9,10 @@ use anyhow::{Context, Result, anyhow};
 use lavascope_diag::{Baseline, Diagnostic, DiagnosticIdentity, IgnoreRule};
 
 /// More than these that did not occur are only counted.
-const GONE_MAX: usize = 20;
+const NOT_FOUND_MAX: usize = 20;
 
 #[derive(clap::Args)]
-pub(crate) struct KnownArguments {
+pub(crate) struct BaselineArguments {
     /// Findings in this file are known: they are counted, and do not change the exit code
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -24,11 +24,11 @@ pub(crate) struct KnownArguments {
     ignore: Vec<String>,
 }
 
-impl KnownArguments {
+impl BaselineArguments {
     /// The baseline as it is now; read before anything else, so that damage is told first.
-    pub(crate) fn baseline(&self) -> Result<Option<KnownFile>> {
+    pub(crate) fn baseline(&self) -> Result<Option<BaselineFile>> {
         let Some(path) = &self.baseline else { return Ok(None) };
-        let mut file = KnownFile::read(path, self.update_baseline)?;
+        let mut file = BaselineFile::read(path, self.update_baseline)?;
         file.is_updated = self.update_baseline;
         Ok(Some(file))
     }
@@ -47,19 +47,19 @@ impl KnownArguments {
 }
 
 /// A baseline and the file it is in.
-pub(crate) struct KnownFile {
+pub(crate) struct BaselineFile {
     path: PathBuf,
     baseline: Baseline,
     is_updated: bool,
 }
 
-impl KnownFile {
-    fn read(path: &Path, may_be_missing: bool) -> Result<KnownFile> {
+impl BaselineFile {
+    fn read(path: &Path, may_be_missing: bool) -> Result<BaselineFile> {
         let shown = path.display();
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound && may_be_missing => {
-                return Ok(KnownFile { path: path.to_owned(), baseline: Baseline::default(), is_updated: false });
+                return Ok(BaselineFile { path: path.to_owned(), baseline: Baseline::default(), is_updated: false });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("{shown} cannot be read; --update-baseline writes it"));
@@ -72,7 +72,7 @@ impl KnownFile {
             anyhow!("{shown}:{line}: this is no text in UTF-8")
         })?;
         let baseline = Baseline::parse(&text).map_err(|error| anyhow!("{shown}:{}: {}", error.line, error.message))?;
-        Ok(KnownFile { path: path.to_owned(), baseline, is_updated: false })
+        Ok(BaselineFile { path: path.to_owned(), baseline, is_updated: false })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -80,12 +80,12 @@ impl KnownFile {
     }
 
     /// Whether a finding is known, or will be.
-    pub(crate) fn has(&self, it: &DiagnosticIdentity) -> bool {
+    pub(crate) fn contains(&self, it: &DiagnosticIdentity) -> bool {
         self.is_updated || self.baseline.contains(it)
     }
 
     /// What is known and did not occur; nothing where the file is written anew.
-    pub(crate) fn gone(&self, found: &[DiagnosticIdentity]) -> Vec<DiagnosticIdentity> {
+    pub(crate) fn not_found(&self, found: &[DiagnosticIdentity]) -> Vec<DiagnosticIdentity> {
         if self.is_updated { Vec::new() } else { self.baseline.not_found_in(found).into_iter().cloned().collect() }
     }
 
@@ -107,43 +107,43 @@ impl KnownFile {
 }
 
 /// How what did not occur is told.
-pub(crate) fn gone_text(file: &Path, gone: &[DiagnosticIdentity]) -> String {
+pub(crate) fn not_found_text(file: &Path, gone: &[DiagnosticIdentity]) -> String {
     let count = match gone.len() {
         0 => return String::new(),
         1 => "1 finding".to_owned(),
         count => format!("{count} findings"),
     };
     let mut text = format!("lavascope: {count} of {} did not occur; --update-baseline removes them\n", file.display());
-    for it in gone.iter().take(GONE_MAX) {
+    for it in gone.iter().take(NOT_FOUND_MAX) {
         text += &format!("  {}: {}\n", it.code, it.lines.join("; "));
     }
-    if gone.len() > GONE_MAX {
-        text += &format!("  and {} more\n", gone.len() - GONE_MAX);
+    if gone.len() > NOT_FOUND_MAX {
+        text += &format!("  and {} more\n", gone.len() - NOT_FOUND_MAX);
     }
     text
 }
 
 /// What a command found, without what is ignored; and of each whether it is known.
-pub(crate) struct Judged<T> {
+pub(crate) struct ComparedFindings<T> {
     pub(crate) findings: Vec<(T, bool)>,
     pub(crate) ignored: u64,
 }
 
-impl<T> Judged<T> {
+impl<T> ComparedFindings<T> {
     pub(crate) fn new(
         found: Vec<T>,
         diagnostic: impl Fn(&T) -> &Diagnostic,
         rules: &[IgnoreRule],
-        known: Option<&KnownFile>,
-    ) -> Judged<T> {
-        let mut judged = Judged { findings: Vec::new(), ignored: 0 };
+        known: Option<&BaselineFile>,
+    ) -> ComparedFindings<T> {
+        let mut judged = ComparedFindings { findings: Vec::new(), ignored: 0 };
         for it in found {
             let own = diagnostic(&it);
             if rules.iter().any(|rule| rule.matches(own)) {
                 judged.ignored += own.count;
                 continue;
             }
-            let is_known = known.is_some_and(|known| known.has(&DiagnosticIdentity::of(own)));
+            let is_known = known.is_some_and(|known| known.contains(&DiagnosticIdentity::of(own)));
             judged.findings.push((it, is_known));
         }
         judged

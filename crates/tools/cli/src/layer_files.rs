@@ -10,7 +10,7 @@ use crate::libraries::{LAYER, private_folder, utf8};
 
 /// The names that the layer answers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Name {
+pub(crate) enum LayerName {
     Own,
     /// For programs that ask for the Khronos layer by name.
     Khronos,
@@ -18,18 +18,18 @@ pub(crate) enum Name {
     Replay,
 }
 
-impl Name {
+impl LayerName {
     pub(crate) fn layer(self) -> &'static str {
         match self {
-            Name::Own | Name::Replay => "VK_LAYER_LAVASCOPE_inspect",
-            Name::Khronos => "VK_LAYER_KHRONOS_validation",
+            LayerName::Own | LayerName::Replay => "VK_LAYER_LAVASCOPE_inspect",
+            LayerName::Khronos => "VK_LAYER_KHRONOS_validation",
         }
     }
 
     pub(crate) fn manifest_file(self) -> &'static str {
         match self {
-            Name::Own | Name::Replay => "VkLayer_lavascope.json",
-            Name::Khronos => "VkLayer_khronos_validation.json",
+            LayerName::Own | LayerName::Replay => "VkLayer_lavascope.json",
+            LayerName::Khronos => "VkLayer_khronos_validation.json",
         }
     }
 
@@ -37,15 +37,15 @@ impl Name {
     /// a program that was not promised a stand-in.
     fn folder(self) -> &'static str {
         match self {
-            Name::Own => "layer",
-            Name::Khronos => "layer-as-khronos",
-            Name::Replay => "layer-of-replay",
+            LayerName::Own => "layer",
+            LayerName::Khronos => "layer-as-khronos",
+            LayerName::Replay => "layer-of-replay",
         }
     }
 }
 
 /// Writes the manifest into a folder, which is made if need be.
-pub(crate) fn write_manifest(folder: &Path, name: Name) -> Result<PathBuf> {
+pub(crate) fn write_manifest(folder: &Path, name: LayerName) -> Result<PathBuf> {
     LAYER.write_manifest(folder, name.manifest_file(), &manifest(name, &LAYER.find()?))
 }
 
@@ -61,9 +61,9 @@ const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
 /// What it has if it is told so (`unseen_surfaces`).
 const SURFACES: (&str, u32) = ("VK_EXT_headless_surface", 1);
 
-fn manifest(name: Name, library: &str) -> String {
+fn manifest(name: LayerName, library: &str) -> String {
     let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
-    let more = (name == Name::Replay).then_some(SURFACES);
+    let more = (name == LayerName::Replay).then_some(SURFACES);
     let extensions: Vec<_> = INSTANCE_EXTENSIONS.into_iter().chain(more).map(extension).collect();
     let manifest = json!({
         "file_format_version": "1.2.0",
@@ -88,7 +88,7 @@ pub(crate) fn user_folder() -> Result<PathBuf> {
 }
 
 /// The variables that make the loader put the layer into every chain, with what they had before.
-pub(crate) fn variables(name: Name) -> Result<Vec<(&'static str, String)>> {
+pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> {
     let folder = private_folder(name.folder())?;
     write_manifest(&folder, name)?;
     // A set VK_LAYER_PATH replaces every other place, also the added ones.
@@ -107,13 +107,13 @@ mod tests {
 
     #[test]
     fn the_manifest_names_layer_and_library() {
-        let text = manifest(Name::Khronos, "/opt/a \"b\"/lib.so");
+        let text = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
         // Only under a replay are there surfaces that programs did not ask for.
         let has = |name| manifest(name, "lib.so").contains("VK_EXT_headless_surface");
-        assert!(has(Name::Replay) && !has(Name::Own) && !has(Name::Khronos));
+        assert!(has(LayerName::Replay) && !has(LayerName::Own) && !has(LayerName::Khronos));
     }
 
     #[test]

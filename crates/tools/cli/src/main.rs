@@ -33,7 +33,7 @@ use std::sync::LazyLock;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Outcome, api, capture, check, doctor, doctor_probe, env, explain, info, instrument, layer, print, replay,
+    CommandOutcome, api, capture, check, doctor, doctor_probe, env, explain, info, instrument, layer, print, replay,
     replay_here, run, trim,
 };
 
@@ -56,40 +56,40 @@ Exit codes:
 /// Shows what a Vulkan program really does, and where it is wrong.
 #[derive(Parser)]
 #[command(name = "lavascope", version = VERSION.as_str(), after_help = EXIT_CODES)]
-struct Arguments {
+struct CliArguments {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Doctor(doctor::Arguments),
+enum CliCommand {
+    Doctor(doctor::DoctorArguments),
     #[command(hide = true)]
     DoctorProbe,
-    Api(api::Arguments),
-    Capture(capture::Arguments),
-    Check(check::Arguments),
-    Explain(explain::Arguments),
-    Info(info::Arguments),
-    Instrument(instrument::Arguments),
-    Print(print::Arguments),
-    Replay(replay::Arguments),
-    Run(run::Arguments),
-    Trim(trim::Arguments),
-    Env(env::Arguments),
-    Layer(layer::Arguments),
+    Api(api::ApiArguments),
+    Capture(capture::CaptureArguments),
+    Check(check::CheckArguments),
+    Explain(explain::ExplainArguments),
+    Info(info::InfoArguments),
+    Instrument(instrument::InstrumentArguments),
+    Print(print::PrintArguments),
+    Replay(replay::ReplayArguments),
+    Run(run::RunArguments),
+    Trim(trim::TrimArguments),
+    Env(env::EnvArguments),
+    Layer(layer::LayerArguments),
 }
 
 fn main() -> ExitCode {
-    let result = match replay::of_parent() {
+    let result = match replay::from_parent() {
         Some(arguments) => arguments.and_then(|it| replay_here::run(&it)),
-        None => run(Arguments::parse().command),
+        None => run(CliArguments::parse().command),
     };
     match result {
-        Ok(Outcome::Fine) => ExitCode::from(0),
-        Ok(Outcome::Found) => ExitCode::from(1),
-        Ok(Outcome::Program(code)) => ExitCode::from(code),
-        Ok(Outcome::Failed) => ExitCode::from(2),
+        Ok(CommandOutcome::Success) => ExitCode::from(0),
+        Ok(CommandOutcome::Findings) => ExitCode::from(1),
+        Ok(CommandOutcome::Program(code)) => ExitCode::from(code),
+        Ok(CommandOutcome::Failed) => ExitCode::from(2),
         Err(error) => {
             eprintln!("lavascope: {error:#}");
             ExitCode::from(2)
@@ -97,21 +97,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<Outcome> {
+fn run(command: CliCommand) -> anyhow::Result<CommandOutcome> {
     match command {
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::DoctorProbe => doctor_probe::run(),
-        Command::Api(arguments) => api::run(&arguments),
-        Command::Capture(arguments) => capture::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Info(arguments) => info::run(&arguments),
-        Command::Instrument(arguments) => instrument::run(&arguments),
-        Command::Print(arguments) => print::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Trim(arguments) => trim::run(&arguments),
-        Command::Env(arguments) => env::run(&arguments),
-        Command::Layer(arguments) => layer::run(&arguments),
+        CliCommand::Doctor(arguments) => doctor::run(&arguments),
+        CliCommand::DoctorProbe => doctor_probe::run(),
+        CliCommand::Api(arguments) => api::run(&arguments),
+        CliCommand::Capture(arguments) => capture::run(&arguments),
+        CliCommand::Check(arguments) => check::run(&arguments),
+        CliCommand::Explain(arguments) => explain::run(&arguments),
+        CliCommand::Info(arguments) => info::run(&arguments),
+        CliCommand::Instrument(arguments) => instrument::run(&arguments),
+        CliCommand::Print(arguments) => print::run(&arguments),
+        CliCommand::Replay(arguments) => replay::run(&arguments),
+        CliCommand::Run(arguments) => run::run(&arguments),
+        CliCommand::Trim(arguments) => trim::run(&arguments),
+        CliCommand::Env(arguments) => env::run(&arguments),
+        CliCommand::Layer(arguments) => layer::run(&arguments),
     }
 }

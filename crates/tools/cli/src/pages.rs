@@ -21,7 +21,7 @@ const RUN: &str = "VUID-vkCmdDraw-";
 
 /// What there is to say about a code.
 #[derive(Clone)]
-pub(crate) struct Page {
+pub(crate) struct CodePage {
     pub(crate) code: Code,
     /// As scenarios call it.
     pub(crate) short: &'static str,
@@ -75,19 +75,19 @@ const SHADERS: [(&str, &str, &str); 10] = [
 ];
 
 /// All pages: hazards in the order of their kinds, then faults of contents, then the others, then those of shaders.
-pub(crate) fn pages() -> impl Iterator<Item = Page> {
-    let hazard = |kind: HazardKind| Page {
+pub(crate) fn pages() -> impl Iterator<Item = CodePage> {
+    let hazard = |kind: HazardKind| CodePage {
         code: Code(Cow::Owned(format!("SYNC-HAZARD-{kind}"))),
         short: kind.short(),
         text: hazard_text(kind),
     };
-    let never = Page { code: Code(Cow::Borrowed(NEVER_EXECUTED)), short: "NEVER", text: text!("SYNC-NEVER-EXECUTED") };
-    let advice = Page {
+    let never = CodePage { code: Code(Cow::Borrowed(NEVER_EXECUTED)), short: "NEVER", text: text!("SYNC-NEVER-EXECUTED") };
+    let advice = CodePage {
         code: Code(Cow::Borrowed(OVER_SYNCHRONIZATION)),
         short: "OVER",
         text: text!("SYNC-OVER-SYNCHRONIZATION"),
     };
-    let fault = |kind: UndefinedContentsKind, is_image| Page {
+    let fault = |kind: UndefinedContentsKind, is_image| CodePage {
         code: Code(Cow::Borrowed(fault_code(kind, is_image))),
         short: kind.short(),
         text: fault_text(kind, is_image),
@@ -98,12 +98,12 @@ pub(crate) fn pages() -> impl Iterator<Item = Page> {
         images.map(move |is_image| fault(kind, is_image))
     });
     let races = EventRaceKind::ALL.into_iter().map(race);
-    let shaders = SHADERS.iter().map(|(code, short, text)| Page { code: Code(Cow::Borrowed(code)), short, text });
+    let shaders = SHADERS.iter().map(|(code, short, text)| CodePage { code: Code(Cow::Borrowed(code)), short, text });
     HazardKind::ALL.into_iter().map(hazard).chain(faults).chain(races).chain([never, advice]).chain(shaders)
 }
 
 /// The code of the first version of its function; others have the same page.
-fn race(kind: EventRaceKind) -> Page {
+fn race(kind: EventRaceKind) -> CodePage {
     let (short, text) = match kind {
         EventRaceKind::SetAfterReset => ("SET-RESET", text!("SYNC-vkCmdSetEvent-reset-race")),
         EventRaceKind::SetAfterSet => ("SET-SET", text!("SYNC-vkCmdSetEvent-set-race")),
@@ -111,7 +111,7 @@ fn race(kind: EventRaceKind) -> Page {
         EventRaceKind::ResetAfterSet => ("RESET-SET", text!("SYNC-vkCmdResetEvent-set-race")),
         EventRaceKind::WaitAfterRace => ("WAIT-RACE", text!("SYNC-vkCmdWaitEvents-unsynchronized-setops")),
     };
-    Page { code: Code(Cow::Owned(race_code(kind, "vkCmdSetEvent"))), short, text }
+    CodePage { code: Code(Cow::Owned(race_code(kind, "vkCmdSetEvent"))), short, text }
 }
 
 fn fault_text(kind: UndefinedContentsKind, is_image: bool) -> &'static str {
@@ -140,15 +140,15 @@ fn hazard_text(kind: HazardKind) -> &'static str {
     }
 }
 
-impl Page {
+impl CodePage {
     /// The sentence below the title.
     pub(crate) fn summary(&self) -> &'static str {
         self.text.lines().nth(2).unwrap_or_default()
     }
 
-    fn is(&self, wanted: &Wanted) -> bool {
+    fn matches(&self, wanted: &PageQuery) -> bool {
         match wanted {
-            Wanted::Number(id) => {
+            PageQuery::Number(id) => {
                 let versions = VERSIONS.map(|it| Code(Cow::Owned(self.code.0.replace(SET, it))));
                 let commands = COMMANDS.iter().filter(|_| self.code.0.starts_with(RUN)).map(|it| it.name);
                 let rest = self.code.0.strip_prefix(RUN).unwrap_or_default();
@@ -157,38 +157,38 @@ impl Page {
                     || versions.iter().any(|it| it.message_id() == *id)
                     || commands.filter(|it| it.starts_with("vkCmd")).any(|it| of_command(it) == *id)
             }
-            Wanted::Name(name) => name.eq_ignore_ascii_case(bare(&self.code.0)) || name == self.short,
+            PageQuery::Name(name) => name.eq_ignore_ascii_case(without_prefix(&self.code.0)) || name == self.short,
         }
     }
 }
 
 /// A code without what may be left out.
-fn bare(code: &str) -> &str {
+fn without_prefix(code: &str) -> &str {
     PREFIXES.iter().find_map(|it| code.strip_prefix(it)).unwrap_or(code)
 }
 
-enum Wanted {
+enum PageQuery {
     Number(u32),
     /// In capitals, with `-` between the words, without the prefix.
     Name(String),
 }
 
 /// By its code, with or without prefix, the short form, or the number of its messages; in any case.
-pub(crate) fn find(text: &str) -> Option<Page> {
-    let wanted = wanted(text);
-    pages().find(|it| it.is(&wanted))
+pub(crate) fn find(text: &str) -> Option<CodePage> {
+    let wanted = parse_query(text);
+    pages().find(|it| it.matches(&wanted))
 }
 
-fn wanted(text: &str) -> Wanted {
+fn parse_query(text: &str) -> PageQuery {
     if let Some(id) = number(text) {
-        return Wanted::Number(id);
+        return PageQuery::Number(id);
     }
-    let text = VERSIONS.iter().rev().fold(of_first_command(text), |text, it| text.replace(it, SET));
-    Wanted::Name(bare(&text.to_ascii_uppercase().replace('_', "-")).to_owned())
+    let text = VERSIONS.iter().rev().fold(as_draw_code(text), |text, it| text.replace(it, SET));
+    PageQuery::Name(without_prefix(&text.to_ascii_uppercase().replace('_', "-")).to_owned())
 }
 
 /// The code of a fault in a shader, as if a draw had run it.
-fn of_first_command(text: &str) -> String {
+fn as_draw_code(text: &str) -> String {
     let mut parts = text.splitn(3, ['-', '_']);
     match (parts.next(), parts.next(), parts.next()) {
         (Some(vuid), Some(command), Some(rest))
@@ -211,10 +211,10 @@ fn number(text: &str) -> Option<u32> {
 }
 
 /// Codes that may have been meant.
-pub(crate) fn near(text: &str, count: usize) -> Vec<String> {
-    let Wanted::Name(name) = wanted(text) else { return Vec::new() };
-    let pages: Vec<Page> = pages().collect();
-    let names = pages.iter().flat_map(|it| [bare(&it.code.0), it.short]);
+pub(crate) fn similar_codes(text: &str, count: usize) -> Vec<String> {
+    let PageQuery::Name(name) = parse_query(text) else { return Vec::new() };
+    let pages: Vec<CodePage> = pages().collect();
+    let names = pages.iter().flat_map(|it| [without_prefix(&it.code.0), it.short]);
     let mut found: Vec<String> = Vec::new();
     for it in nearest(&name, names, count).into_iter().filter_map(find) {
         let code = it.code.to_string();
@@ -238,8 +238,8 @@ mod tests {
                 code.clone(),
                 code.to_lowercase(),
                 code.replace('-', "_"),
-                bare(&code).to_owned(),
-                bare(&code).to_lowercase(),
+                without_prefix(&code).to_owned(),
+                without_prefix(&code).to_lowercase(),
                 id.to_string(),
                 id.cast_signed().to_string(),
                 format!("{id:#x}"),

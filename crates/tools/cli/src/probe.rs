@@ -14,7 +14,7 @@ use lavascope_loader::{LoaderError, LoaderInfo};
 use lavascope_platform::process::ProcessEnd;
 
 /// Of what the probe wrote to stderr, this many last lines are told.
-const SAID_LINES_MAX: usize = 5;
+const STDERR_LINES_MAX: usize = 5;
 const POLL: Duration = Duration::from_millis(5);
 /// How long a pipe may stay open behind a process that is gone: it may have children of its own.
 const PIPE_PATIENCE: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const PIPE_PATIENCE: Duration = Duration::from_secs(5);
 /// A line that the probe prints.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Message {
+pub(crate) enum ProbeMessage {
     /// What it is about to do.
     Doing(String),
     Told(LoaderInfo),
@@ -31,41 +31,41 @@ pub(crate) enum Message {
 
 /// How a probe ended.
 #[derive(Debug)]
-pub(crate) enum Answer {
-    Told(LoaderInfo),
+pub(crate) enum ProbeAnswer {
+    Loaded(LoaderInfo),
     Refused(LoaderError),
-    Died(Death),
+    Died(ProbeDeath),
 }
 
 /// The end of a probe without an answer.
 #[derive(Debug)]
-pub(crate) struct Death {
-    pub(crate) cause: Cause,
+pub(crate) struct ProbeDeath {
+    pub(crate) cause: ExitCause,
     /// What it was doing.
     pub(crate) doing: String,
     /// Its last lines on stderr.
-    pub(crate) said: Vec<String>,
+    pub(crate) stderr_lines: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum ExitCause {
     Signal(i32),
     Exit(i32),
     Timeout(Duration),
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for ExitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::Signal(number) => write!(f, "crashed (signal {number})"),
-            Cause::Exit(code) => write!(f, "ended the process (exit code {code})"),
-            Cause::Timeout(limit) => write!(f, "did not answer for {} s", limit.as_secs()),
+            ExitCause::Signal(number) => write!(f, "crashed (signal {number})"),
+            ExitCause::Exit(code) => write!(f, "ended the process (exit code {code})"),
+            ExitCause::Timeout(limit) => write!(f, "did not answer for {} s", limit.as_secs()),
         }
     }
 }
 
-/// Runs `command`, which prints lines of [`Message`], and stops it at the time limit.
-pub(crate) fn run(mut command: Command, limit: Duration) -> anyhow::Result<Answer> {
+/// Runs `command`, which prints lines of [`ProbeMessage`], and stops it at the time limit.
+pub(crate) fn run(mut command: Command, limit: Duration) -> anyhow::Result<ProbeAnswer> {
     let deadline = Instant::now() + limit;
     let mut child = command
         .stdin(Stdio::null())
@@ -80,9 +80,9 @@ pub(crate) fn run(mut command: Command, limit: Duration) -> anyhow::Result<Answe
     let mut answer = None;
     for line in drain(&stdout) {
         match serde_json::from_str(&line) {
-            Ok(Message::Doing(step)) => doing = step,
-            Ok(Message::Told(info)) => answer = Some(Answer::Told(info)),
-            Ok(Message::Refused(error)) => answer = Some(Answer::Refused(error)),
+            Ok(ProbeMessage::Doing(step)) => doing = step,
+            Ok(ProbeMessage::Told(info)) => answer = Some(ProbeAnswer::Loaded(info)),
+            Ok(ProbeMessage::Refused(error)) => answer = Some(ProbeAnswer::Refused(error)),
             // Drivers print what they like.
             Err(_) => {}
         }
@@ -90,11 +90,11 @@ pub(crate) fn run(mut command: Command, limit: Duration) -> anyhow::Result<Answe
     let cause = match (status, answer) {
         (Some(status), Some(answer)) if status.success() => return Ok(answer),
         (Some(status), _) => cause(status),
-        (None, _) => Cause::Timeout(limit),
+        (None, _) => ExitCause::Timeout(limit),
     };
     let mut said = drain(&stderr);
-    said.drain(..said.len().saturating_sub(SAID_LINES_MAX));
-    Ok(Answer::Died(Death { cause, doing, said }))
+    said.drain(..said.len().saturating_sub(STDERR_LINES_MAX));
+    Ok(ProbeAnswer::Died(ProbeDeath { cause, doing, stderr_lines: said }))
 }
 
 /// The status, or none where the time ran out and the process was stopped.
@@ -142,10 +142,10 @@ fn drain(lines: &Receiver<String>) -> Vec<String> {
     }
 }
 
-fn cause(status: ExitStatus) -> Cause {
+fn cause(status: ExitStatus) -> ExitCause {
     match ProcessEnd::of(status) {
-        ProcessEnd::Killed(cause) => Cause::Signal(cause.number()),
-        ProcessEnd::Exit(code) => Cause::Exit(code),
+        ProcessEnd::Killed(cause) => ExitCause::Signal(cause.number()),
+        ProcessEnd::Exit(code) => ExitCause::Exit(code),
     }
 }
 
@@ -153,15 +153,15 @@ fn cause(status: ExitStatus) -> Cause {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limit: Duration) -> Answer {
+    fn shell(script: &str, limit: Duration) -> ProbeAnswer {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         run(command, limit).expect("there is a shell")
     }
 
-    fn death(script: &str) -> Death {
+    fn death(script: &str) -> ProbeDeath {
         match shell(script, Duration::from_secs(20)) {
-            Answer::Died(death) => death,
+            ProbeAnswer::Died(death) => death,
             other => panic!("{other:?}"),
         }
     }
@@ -169,16 +169,16 @@ mod tests {
     #[test]
     fn a_signal_is_told_with_the_step_and_the_last_words() {
         let death = death("echo '{\"doing\":\"creating an instance\"}'; echo oh no >&2; kill -SEGV $$");
-        assert_eq!(death.cause, Cause::Signal(11));
+        assert_eq!(death.cause, ExitCause::Signal(11));
         assert_eq!(death.doing, "creating an instance");
-        assert_eq!(death.said, ["oh no"]);
+        assert_eq!(death.stderr_lines, ["oh no"]);
         assert_eq!(death.cause.to_string(), "crashed (signal 11)");
     }
 
     #[test]
     fn an_exit_is_told_even_with_code_zero() {
-        assert_eq!(death("exit 3").cause, Cause::Exit(3));
-        assert_eq!(death("echo garbage").cause, Cause::Exit(0));
+        assert_eq!(death("exit 3").cause, ExitCause::Exit(3));
+        assert_eq!(death("echo garbage").cause, ExitCause::Exit(0));
         assert_eq!(death("exit 3").doing, "starting");
     }
 
@@ -186,7 +186,7 @@ mod tests {
     fn one_that_hangs_is_stopped() {
         let start = Instant::now();
         let answer = shell("echo '{\"doing\":\"waiting\"}'; exec sleep 60", Duration::from_millis(300));
-        assert!(matches!(answer, Answer::Died(Death { cause: Cause::Timeout(_), doing, .. }) if doing == "waiting"));
+        assert!(matches!(answer, ProbeAnswer::Died(ProbeDeath { cause: ExitCause::Timeout(_), doing, .. }) if doing == "waiting"));
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 
@@ -196,13 +196,13 @@ mod tests {
             "printf 'half a line'; printf '\\n%s\\n' '{\"refused\":{\"error\":\"no-driver\"}}'; echo '\\377 noise'",
             Duration::from_secs(20),
         );
-        assert!(matches!(answer, Answer::Refused(LoaderError::NoDriver)), "{answer:?}");
+        assert!(matches!(answer, ProbeAnswer::Refused(LoaderError::NoDriver)), "{answer:?}");
     }
 
     #[test]
     fn much_output_neither_blocks_nor_is_told_whole() {
         let death = death("i=0; while [ $i -lt 20000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1");
-        assert_eq!(death.said.len(), SAID_LINES_MAX);
-        assert_eq!(death.said.last().map(String::as_str), Some("line 19999"));
+        assert_eq!(death.stderr_lines.len(), STDERR_LINES_MAX);
+        assert_eq!(death.stderr_lines.last().map(String::as_str), Some("line 19999"));
     }
 }

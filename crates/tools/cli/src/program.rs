@@ -13,38 +13,38 @@ use lavascope_platform::process::{self, TerminationCause, SignalRelay};
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProgramEnd {
     Exit(u8),
     Signal(TerminationCause),
 }
 
-impl End {
+impl ProgramEnd {
     /// As a shell tells it.
     pub(crate) fn code(self) -> u8 {
         match self {
-            End::Exit(code) => code,
-            End::Signal(cause) => cause.shell_code(),
+            ProgramEnd::Exit(code) => code,
+            ProgramEnd::Signal(cause) => cause.shell_code(),
         }
     }
 
-    fn of(status: ExitStatus) -> End {
+    fn of(status: ExitStatus) -> ProgramEnd {
         match process::ProcessEnd::of(status) {
-            process::ProcessEnd::Killed(cause) => End::Signal(cause),
-            process::ProcessEnd::Exit(code) => End::Exit(code as u8),
+            process::ProcessEnd::Killed(cause) => ProgramEnd::Signal(cause),
+            process::ProcessEnd::Exit(code) => ProgramEnd::Exit(code as u8),
         }
     }
 }
 
 /// Runs a program to its end, whatever signal comes meanwhile.
-pub(crate) fn run(command: &mut Command) -> anyhow::Result<End> {
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<ProgramEnd> {
     let relay = SignalRelay::new().context("signals cannot be received")?;
-    let mut child = command.spawn().map_err(|error| refusal(command.get_program(), &error))?;
+    let mut child = command.spawn().map_err(|error| start_error(command.get_program(), &error))?;
     let status = relay.wait(&mut child).context("the program cannot be waited for")?;
-    Ok(End::of(status))
+    Ok(ProgramEnd::of(status))
 }
 
 /// Why the system did not start a program, and what to do.
-fn refusal(program: &OsStr, error: &io::Error) -> anyhow::Error {
+fn start_error(program: &OsStr, error: &io::Error) -> anyhow::Error {
     let (path, name) = (Path::new(program), program.display());
     let is_path = program.as_encoded_bytes().contains(&b'/');
     let text = match error.kind() {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_end_is_told_as_a_shell_does() {
-        assert_eq!(End::Exit(37).code(), 37);
-        assert_eq!(End::Signal(TerminationCause::from_number(11)).code(), 139);
+        assert_eq!(ProgramEnd::Exit(37).code(), 37);
+        assert_eq!(ProgramEnd::Signal(TerminationCause::from_number(11)).code(), 139);
     }
 }

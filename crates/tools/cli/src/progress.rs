@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Counted by any thread. The bar goes when this does.
-pub(crate) struct Progress {
+pub(crate) struct TerminalProgress {
     began: Instant,
     is_shown: bool,
     total: u64,
@@ -20,11 +20,11 @@ pub(crate) struct Progress {
     bar: OnceLock<ProgressBar>,
 }
 
-impl Progress {
+impl TerminalProgress {
     /// Of so many steps, whatever they are.
-    pub(crate) fn new(total: u64) -> Progress {
+    pub(crate) fn new(total: u64) -> TerminalProgress {
         let is_shown = stderr().is_terminal();
-        Progress { began: Instant::now(), is_shown, total, done: AtomicU64::new(0), bar: OnceLock::new() }
+        TerminalProgress { began: Instant::now(), is_shown, total, done: AtomicU64::new(0), bar: OnceLock::new() }
     }
 
     pub(crate) fn advance(&self, steps: u64) {
@@ -44,8 +44,8 @@ impl Progress {
         }
     }
 
-    /// As [`Progress::reach`], with what else is to be seen.
-    pub(crate) fn tell(&self, done: u64, message: String) {
+    /// As [`TerminalProgress::reach`], with what else is to be seen.
+    pub(crate) fn set_done_with_message(&self, done: u64, message: String) {
         self.reach(done);
         if let Some(bar) = self.bar.get() {
             bar.set_message(message);
@@ -53,7 +53,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for TerminalProgress {
     fn drop(&mut self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
@@ -70,8 +70,8 @@ fn bar(total: u64) -> ProgressBar {
 mod tests {
     use super::*;
 
-    fn of(began: Instant, is_shown: bool) -> Progress {
-        Progress { began, is_shown, total: 100, done: AtomicU64::new(0), bar: OnceLock::new() }
+    fn of(began: Instant, is_shown: bool) -> TerminalProgress {
+        TerminalProgress { began, is_shown, total: 100, done: AtomicU64::new(0), bar: OnceLock::new() }
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(50));
         progress.reach(70);
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(70));
-        progress.tell(70, ", 4 frames".to_owned());
+        progress.set_done_with_message(70, ", 4 frames".to_owned());
         let shown = progress.bar.get().map(|it| (it.position(), it.message()));
         assert_eq!(shown, Some((70, ", 4 frames".to_owned())));
         let unseen = of(long_ago, false);

@@ -3,9 +3,9 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use lavascope_record::{RecordCheckCache, CheckError, Record, check, from_trusted};
-use lavascope_trace::{Merged, Trace};
+use lavascope_trace::{MergedReader, Trace};
 
-use crate::progress::Progress;
+use crate::progress::TerminalProgress;
 use crate::trace_file::TraceFile;
 
 /// Words that go from one thread to the other at once: few enough that a batch is still in a cache when it is taken, and
@@ -15,7 +15,7 @@ const BATCH_WORDS: usize = 1 << 15;
 const BATCHES: usize = 4;
 
 /// A record, and where it comes from.
-pub(crate) struct Read<'a> {
+pub(crate) struct TraceRecord<'a> {
     pub(crate) stream: u32,
     pub(crate) time: u64,
     pub(crate) words: &'a [u64],
@@ -25,7 +25,7 @@ pub(crate) struct Read<'a> {
 
 /// What was found out about a trace by going through it.
 #[derive(Default)]
-pub(crate) struct Outcome {
+pub(crate) struct ReadOutcome {
     pub(crate) damage: Vec<String>,
     /// Whether the calls of all threads can be put into one order.
     pub(crate) is_ordered: bool,
@@ -35,14 +35,14 @@ pub(crate) struct Outcome {
 pub(crate) fn each_record(
     file: &TraceFile,
     trace: &Trace<'_>,
-    progress: &Progress,
-    mut take: impl FnMut(&Read<'_>) -> bool,
-) -> Outcome {
+    progress: &TerminalProgress,
+    mut take: impl FnMut(&TraceRecord<'_>) -> bool,
+) -> ReadOutcome {
     let (full, batches) = sync_channel(BATCHES);
     let (empty, used) = channel();
     std::thread::scope(|scope| {
-        let reader = scope.spawn(move || read(file.merged(trace), &full, &used));
-        let is_through = give(&batches, &empty, file.size(), progress, &mut take);
+        let reader = scope.spawn(move || read_batches(file.merged(trace), &full, &used));
+        let is_through = deliver_batches(&batches, &empty, file.size(), progress, &mut take);
         // A reader that nobody listens to stops.
         drop(batches);
         let mut outcome = match reader.join() {
@@ -57,15 +57,15 @@ pub(crate) fn each_record(
 }
 
 #[derive(Default)]
-struct Batch {
+struct RecordBatch {
     words: Vec<u64>,
-    places: Vec<Place>,
+    records: Vec<BatchRecord>,
     /// How much of the file has been read behind it: records, and of how many.
     progress: (u64, u64),
 }
 
 /// A record of a batch.
-struct Place {
+struct BatchRecord {
     time: u64,
     stream: u32,
     /// How many words it has.
@@ -74,15 +74,15 @@ struct Place {
 }
 
 /// The thread that is ahead.
-fn read(mut merged: Merged<'_, '_>, full: &SyncSender<Batch>, used: &Receiver<Batch>) -> Outcome {
-    let mut outcome = Outcome::default();
-    let (mut alike, mut batch) = (RecordCheckCache::default(), Batch::default());
+fn read_batches(mut merged: MergedReader<'_, '_>, full: &SyncSender<RecordBatch>, used: &Receiver<RecordBatch>) -> ReadOutcome {
+    let mut outcome = ReadOutcome::default();
+    let (mut alike, mut batch) = (RecordCheckCache::default(), RecordBatch::default());
     loop {
         match merged.take_next() {
             Ok(Some(it)) => {
                 batch.words.extend_from_slice(it.record);
                 let (words, fault) = (it.record.len() as u32, alike.check(it.record).err().map(Box::new));
-                batch.places.push(Place { time: it.time, stream: it.stream, words, fault });
+                batch.records.push(BatchRecord { time: it.time, stream: it.stream, words, fault });
             }
             Ok(None) => break,
             // Only that record is lost.
@@ -99,22 +99,22 @@ fn read(mut merged: Merged<'_, '_>, full: &SyncSender<Batch>, used: &Receiver<Ba
     batch.progress = merged.progress();
     let _ = full.send(batch);
     outcome.damage.extend(merged.damages().iter().map(ToString::to_string));
-    outcome.is_ordered = merged.forced() == 0;
+    outcome.is_ordered = merged.out_of_order() == 0;
     outcome
 }
 
 /// Hands the records of all batches over. False if not all of them were wanted.
-fn give(
-    batches: &Receiver<Batch>,
-    empty: &Sender<Batch>,
+fn deliver_batches(
+    batches: &Receiver<RecordBatch>,
+    empty: &Sender<RecordBatch>,
     size: u64,
-    progress: &Progress,
-    take: &mut impl FnMut(&Read<'_>) -> bool,
+    progress: &TerminalProgress,
+    take: &mut impl FnMut(&TraceRecord<'_>) -> bool,
 ) -> bool {
     let mut told = 0;
     for mut batch in batches {
         let mut rest = &batch.words[..];
-        for it in &batch.places {
+        for it in &batch.records {
             let words;
             (words, rest) = rest.split_at(it.words as usize);
             // It was checked on the other thread.
@@ -122,7 +122,7 @@ fn give(
                 None => from_trusted(words).map_or_else(|| check(words), Ok),
                 Some(fault) => Err((**fault).clone()),
             };
-            if !take(&Read { stream: it.stream, time: it.time, words, record }) {
+            if !take(&TraceRecord { stream: it.stream, time: it.time, words, record }) {
                 return false;
             }
         }
@@ -131,7 +131,7 @@ fn give(
         progress.advance(done.saturating_sub(told));
         told = told.max(done);
         batch.words.clear();
-        batch.places.clear();
+        batch.records.clear();
         // The other thread may be done already.
         let _ = empty.send(batch);
     }

@@ -12,7 +12,7 @@ pub(crate) enum System {
 
 /// A part of Vulkan that can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum VulkanPackage {
     Loader,
     Drivers,
     ValidationLayers,
@@ -32,16 +32,16 @@ impl System {
     }
 
     /// What to type, or in general words what to install.
-    pub(crate) fn install(self, part: Part) -> String {
+    pub(crate) fn install(self, part: VulkanPackage) -> String {
         match (self, part) {
-            (System::Apt, Part::Loader) => "apt-get install libvulkan1",
-            (System::Apt, Part::Drivers) => "apt-get install mesa-vulkan-drivers",
-            (System::Apt, Part::ValidationLayers) => "apt-get install vulkan-validationlayers",
-            (System::Apt, Part::Tools) => "apt-get install vulkan-tools",
-            (System::Other, Part::Loader) => "install the Vulkan loader of your system (often named vulkan-loader)",
-            (System::Other, Part::Drivers) => "install the Vulkan driver of your GPU's vendor, or Mesa's",
-            (System::Other, Part::ValidationLayers) => "install the Khronos validation layers",
-            (System::Other, Part::Tools) => "install the Vulkan tools (vulkaninfo)",
+            (System::Apt, VulkanPackage::Loader) => "apt-get install libvulkan1",
+            (System::Apt, VulkanPackage::Drivers) => "apt-get install mesa-vulkan-drivers",
+            (System::Apt, VulkanPackage::ValidationLayers) => "apt-get install vulkan-validationlayers",
+            (System::Apt, VulkanPackage::Tools) => "apt-get install vulkan-tools",
+            (System::Other, VulkanPackage::Loader) => "install the Vulkan loader of your system (often named vulkan-loader)",
+            (System::Other, VulkanPackage::Drivers) => "install the Vulkan driver of your GPU's vendor, or Mesa's",
+            (System::Other, VulkanPackage::ValidationLayers) => "install the Khronos validation layers",
+            (System::Other, VulkanPackage::Tools) => "install the Vulkan tools (vulkaninfo)",
         }
         .to_owned()
     }

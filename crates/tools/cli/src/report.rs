@@ -16,22 +16,22 @@ use serde_json::{Map, Value};
 use lavascope_diag::DiagnosticIdentity;
 use lavascope_platform::files;
 
-use crate::known::KnownFile;
+use crate::known::BaselineFile;
 use crate::symbols::Symbols;
 
 /// Every process that reported, in the order in which they began.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct LayerReport {
     /// Of all processes; equal ones are one, with their counts added.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<ReportedFinding>,
     pub(crate) processes: Vec<Process>,
     /// Known by the baseline, but not found; each with the lines that it is known by.
-    pub(crate) gone: Vec<Gone>,
+    pub(crate) gone: Vec<MissingFinding>,
 }
 
 /// A finding that did not occur.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Gone {
+pub(crate) struct MissingFinding {
     code: String,
     identity: Vec<String>,
 }
@@ -46,9 +46,9 @@ pub(crate) struct Process {
     pub(crate) has_ended: bool,
     /// Whether it outlived the program that was run.
     pub(crate) is_running: bool,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<ReportedFinding>,
     /// With the settings.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<SettingsProblem>,
     /// Of ours.
     pub(crate) bugs: Vec<Bug>,
     /// Findings that the settings keep away.
@@ -59,7 +59,7 @@ pub(crate) struct Process {
     pub(crate) lost_devices: Vec<LostDevice>,
     /// What its shaders printed, and how much more that was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) prints: Vec<Print>,
+    pub(crate) prints: Vec<ShaderPrint>,
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) prints_left_out: u64,
     /// Files with pictures of frames.
@@ -79,9 +79,9 @@ pub(crate) struct Process {
 
 /// A mistake of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Finding {
+pub(crate) struct ReportedFinding {
     pub(crate) code: String,
-    pub(crate) severity: Severity,
+    pub(crate) severity: ReportedSeverity,
     pub(crate) text: String,
     #[serde(default = "one")]
     pub(crate) count: u64,
@@ -104,12 +104,12 @@ pub(crate) struct Finding {
 pub(crate) struct Stack {
     /// What was called there.
     pub(crate) role: String,
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) frames: Vec<StackFrame>,
 }
 
 /// One function of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Frame {
+pub(crate) struct StackFrame {
     pub(crate) module: Option<String>,
     /// From the beginning of the module: the address behind the call.
     pub(crate) offset: u64,
@@ -124,7 +124,7 @@ pub(crate) struct Frame {
     pub(crate) line: Option<u32>,
 }
 
-impl Finding {
+impl ReportedFinding {
     pub(crate) fn identity(&self) -> DiagnosticIdentity {
         // A layer that says none is older than this command.
         let lines = match &self.identity[..] {
@@ -153,8 +153,8 @@ pub(crate) struct NotFollowed {
 
 /// A mistake in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Problem {
-    pub(crate) severity: Severity,
+pub(crate) struct SettingsProblem {
+    pub(crate) severity: ReportedSeverity,
     /// A file and line, or a variable.
     pub(crate) place: String,
     pub(crate) text: String,
@@ -194,7 +194,7 @@ impl Checks {
 
 /// Something that a shader printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Print {
+pub(crate) struct ShaderPrint {
     pub(crate) text: String,
     /// In the shader's source, where that is known.
     pub(crate) file: Option<String>,
@@ -235,7 +235,7 @@ pub(crate) struct Stats {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Severity {
+pub(crate) enum ReportedSeverity {
     Error,
     Warning,
     /// Or whatever else a newer layer says: it counts for nothing in the exit code.
@@ -243,29 +243,29 @@ pub(crate) enum Severity {
     Info,
 }
 
-impl Severity {
+impl ReportedSeverity {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
+            ReportedSeverity::Error => "error",
+            ReportedSeverity::Warning => "warning",
+            ReportedSeverity::Info => "info",
         }
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum ReportLine {
     Process { pid: u32, program: String, version: String },
-    Finding(Finding),
-    Problem(Problem),
+    Finding(ReportedFinding),
+    Problem(SettingsProblem),
     Bug(Bug),
     NotFollowed(Vec<NotFollowed>),
     Ignored(Vec<Ignored>),
     Waited(Waited),
     Checks(Checks),
     DeviceLost(LostDevice),
-    Printed(Print),
+    Printed(ShaderPrint),
     Picture { file: String },
     Unknown { command: String },
     Stats(Stats),
@@ -293,15 +293,15 @@ fn one() -> u64 {
     1
 }
 
-impl Report {
+impl LayerReport {
     /// Whether something went wrong with a file.
     pub(crate) fn has_error_at(&self, place: &str) -> bool {
         let mut problems = self.processes.iter().flat_map(|it| &it.problems);
-        problems.any(|it| it.severity == Severity::Error && it.place == place)
+        problems.any(|it| it.severity == ReportedSeverity::Error && it.place == place)
     }
 
     /// Merges every file of the folder.
-    pub(crate) fn read(folder: &Path) -> Result<Report> {
+    pub(crate) fn read(folder: &Path) -> Result<LayerReport> {
         let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
         let mut files = Vec::new();
         for path in entries.flatten().map(|it| it.path()).filter(|it| it.extension().is_some_and(|it| it == "jsonl")) {
@@ -311,24 +311,24 @@ impl Report {
         }
         // Numbers of processes wrap around, so the time comes first.
         files.sort_by_key(|it| (it.0, it.1));
-        Ok(Report::merged(files.into_iter().flat_map(|it| it.2).collect()))
+        Ok(LayerReport::merged(files.into_iter().flat_map(|it| it.2).collect()))
     }
 
-    fn merged(processes: Vec<Process>) -> Report {
-        let mut findings: Vec<Finding> = Vec::new();
+    fn merged(processes: Vec<Process>) -> LayerReport {
+        let mut findings: Vec<ReportedFinding> = Vec::new();
         for finding in processes.iter().flat_map(|it| &it.findings) {
             add(&mut findings, finding.clone());
         }
-        Report { findings, processes, gone: Vec::new() }
+        LayerReport { findings, processes, gone: Vec::new() }
     }
 
     /// Compares the findings with a baseline.
-    pub(crate) fn compare(&mut self, known: &KnownFile) {
+    pub(crate) fn compare(&mut self, known: &BaselineFile) {
         let found = self.identities();
-        self.gone = known.gone(&found).into_iter().map(|it| Gone { code: it.code, identity: it.lines }).collect();
+        self.gone = known.not_found(&found).into_iter().map(|it| MissingFinding { code: it.code, identity: it.lines }).collect();
         let all = self.findings.iter_mut().chain(self.processes.iter_mut().flat_map(|it| &mut it.findings));
         for it in all {
-            it.is_known = known.has(&it.identity());
+            it.is_known = known.contains(&it.identity());
         }
     }
 
@@ -340,7 +340,7 @@ impl Report {
     }
 
     pub(crate) fn identities(&self) -> Vec<DiagnosticIdentity> {
-        self.findings.iter().map(Finding::identity).collect()
+        self.findings.iter().map(ReportedFinding::identity).collect()
     }
 
     /// Over all processes.
@@ -357,7 +357,7 @@ impl Report {
     }
 
     /// How many findings of a severity there were that are not known.
-    pub(crate) fn count(&self, severity: Severity) -> u64 {
+    pub(crate) fn count(&self, severity: ReportedSeverity) -> u64 {
         self.findings.iter().filter(|it| it.severity == severity && !it.is_known).map(|it| it.count).sum()
     }
 }
@@ -373,8 +373,8 @@ fn processes(pid: u32, text: &str) -> Vec<Process> {
     // What follows the last line break was interrupted.
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     for line in complete.lines().filter(|it| !it.trim().is_empty()) {
-        let known = match serde_json::from_str::<Line>(line) {
-            Ok(Line::Process { pid, program, version }) => {
+        let known = match serde_json::from_str::<ReportLine>(line) {
+            Ok(ReportLine::Process { pid, program, version }) => {
                 processes.push(Process { pid, program, version, ..Process::default() });
                 continue;
             }
@@ -387,7 +387,7 @@ fn processes(pid: u32, text: &str) -> Vec<Process> {
         }
         let Some(process) = processes.last_mut() else { continue };
         match known {
-            Some(line) => process.take(line),
+            Some(line) => process.apply_line(line),
             None => process.damaged_lines += 1,
         }
     }
@@ -401,33 +401,33 @@ fn is_of_another_kind(line: &str) -> bool {
 }
 
 impl Process {
-    fn take(&mut self, line: Line) {
+    fn apply_line(&mut self, line: ReportLine) {
         match line {
-            Line::Finding(finding) => add(&mut self.findings, finding),
-            Line::Problem(problem) => self.problems.push(problem),
-            Line::Bug(bug) => self.bugs.push(bug),
-            Line::NotFollowed(all) => self.not_followed = all,
-            Line::Ignored(all) => self.ignored = all,
-            Line::Waited(waited) => self.waited = waited,
-            Line::Checks(more) => {
+            ReportLine::Finding(finding) => add(&mut self.findings, finding),
+            ReportLine::Problem(problem) => self.problems.push(problem),
+            ReportLine::Bug(bug) => self.bugs.push(bug),
+            ReportLine::NotFollowed(all) => self.not_followed = all,
+            ReportLine::Ignored(all) => self.ignored = all,
+            ReportLine::Waited(waited) => self.waited = waited,
+            ReportLine::Checks(more) => {
                 self.checks.allocations += more.allocations;
                 self.checks.bytes += more.bytes;
             }
-            Line::DeviceLost(lost) => self.lost_devices.push(lost),
-            Line::Printed(_) if self.prints.len() >= PRINTS_MAX => self.prints_left_out += 1,
-            Line::Printed(print) => self.prints.push(print),
-            Line::Picture { file } => self.pictures.push(file),
-            Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
-            Line::Stats(stats) => self.stats = Some(stats),
-            Line::End {} => self.has_ended = true,
-            Line::Process { .. } => unreachable!("such a line begins a process"),
+            ReportLine::DeviceLost(lost) => self.lost_devices.push(lost),
+            ReportLine::Printed(_) if self.prints.len() >= PRINTS_MAX => self.prints_left_out += 1,
+            ReportLine::Printed(print) => self.prints.push(print),
+            ReportLine::Picture { file } => self.pictures.push(file),
+            ReportLine::Unknown { command } => drop(self.unknown_commands.insert(command)),
+            ReportLine::Stats(stats) => self.stats = Some(stats),
+            ReportLine::End {} => self.has_ended = true,
+            ReportLine::Process { .. } => unreachable!("such a line begins a process"),
         }
     }
 }
 
-fn add(findings: &mut Vec<Finding>, finding: Finding) {
+fn add(findings: &mut Vec<ReportedFinding>, finding: ReportedFinding) {
     let is_same =
-        |it: &&mut Finding| (&it.code, &it.text, it.severity) == (&finding.code, &finding.text, finding.severity);
+        |it: &&mut ReportedFinding| (&it.code, &it.text, it.severity) == (&finding.code, &finding.text, finding.severity);
     match findings.iter_mut().find(is_same) {
         Some(earlier) => earlier.count += finding.count,
         None => findings.push(finding),
@@ -435,17 +435,17 @@ fn add(findings: &mut Vec<Finding>, finding: Finding) {
 }
 
 /// A folder for reports that goes away with the run.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct ReportFolder(PathBuf);
 
-impl Folder {
-    pub(crate) fn new() -> Result<Folder> {
+impl ReportFolder {
+    pub(crate) fn new() -> Result<ReportFolder> {
         let base = std::path::absolute(std::env::temp_dir()).context("the current folder is not known")?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.subsec_nanos());
         let path = base.join(format!("lavascope-{}-{now}", std::process::id()));
         // Making it fails where a stranger made it first.
         let made = files::private_folder().create(&path);
         made.with_context(|| format!("the folder {} for reports cannot be made; see TMPDIR", path.display()))?;
-        Ok(Folder(path))
+        Ok(ReportFolder(path))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -453,7 +453,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ReportFolder {
     fn drop(&mut self) {
         // It lies among temporary files, and nothing depends on it.
         let _ = fs::remove_dir_all(&self.0);
@@ -466,10 +466,10 @@ mod tests {
 
     const PROCESS: &str = r#"{"process":{"pid":12,"program":"/bin/app","version":"0.1.0"}}"#;
 
-    fn finding(text: &str, count: u64) -> Finding {
-        Finding {
+    fn finding(text: &str, count: u64) -> ReportedFinding {
+        ReportedFinding {
             code: "SYNC-HAZARD-READ-AFTER-WRITE".to_owned(),
-            severity: Severity::Error,
+            severity: ReportedSeverity::Error,
             text: text.to_owned(),
             count,
             identity: Vec::new(),
@@ -546,15 +546,15 @@ mod tests {
     fn equal_findings_of_several_processes_are_one() {
         let process = |findings| Process { findings, ..Process::default() };
         let report =
-            Report::merged(vec![process(vec![finding("a", 1), finding("b", 1)]), process(vec![finding("a", 4)])]);
+            LayerReport::merged(vec![process(vec![finding("a", 1), finding("b", 1)]), process(vec![finding("a", 4)])]);
         assert_eq!(report.findings, [finding("a", 5), finding("b", 1)]);
-        assert_eq!(report.count(Severity::Error), 6);
-        assert_eq!(report.count(Severity::Warning), 0);
+        assert_eq!(report.count(ReportedSeverity::Error), 6);
+        assert_eq!(report.count(ReportedSeverity::Warning), 0);
     }
 
     #[test]
     fn a_severity_of_a_newer_layer_is_information() {
-        let severity = serde_json::from_str::<Severity>("\"performance\"").expect("any word will do");
-        assert_eq!(severity, Severity::Info);
+        let severity = serde_json::from_str::<ReportedSeverity>("\"performance\"").expect("any word will do");
+        assert_eq!(severity, ReportedSeverity::Info);
     }
 }

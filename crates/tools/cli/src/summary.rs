@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::catalog::registry_version;
-use crate::report::{Finding, Process, Report, Severity, Stats};
+use crate::report::{ReportedFinding, Process, LayerReport, ReportedSeverity, Stats};
 use crate::symbols;
 use crate::text::{Paint, columns};
 
@@ -13,7 +13,7 @@ const COMMANDS_MAX: usize = 20;
 
 /// How much of the statistics to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum StatsWanted {
+pub(crate) enum StatsDetail {
     /// The most frequent commands
     Top,
     /// Every command
@@ -21,14 +21,14 @@ pub(crate) enum StatsWanted {
 }
 
 /// The whole text, with `program` as the user named it.
-pub(crate) fn render(report: &Report, program: &str, stats: Option<StatsWanted>, paint: Paint) -> String {
+pub(crate) fn render(report: &LayerReport, program: &str, stats: Option<StatsDetail>, paint: Paint) -> String {
     let mut out = String::new();
     if report.processes.is_empty() {
         no_process(&mut out, program, paint);
         return out;
     }
     findings(&mut out, report, paint);
-    for line in troubles(report, paint) {
+    for line in problem_lines(report, paint) {
         let _ = writeln!(out, "lavascope: {line}");
     }
     if let Some(wanted) = stats {
@@ -49,13 +49,13 @@ fn no_process(out: &mut String, program: &str, paint: Paint) {
     );
 }
 
-fn findings(out: &mut String, report: &Report, paint: Paint) {
-    let all: Vec<&Finding> = report.findings.iter().filter(|it| !it.is_known).collect();
+fn findings(out: &mut String, report: &LayerReport, paint: Paint) {
+    let all: Vec<&ReportedFinding> = report.findings.iter().filter(|it| !it.is_known).collect();
     if all.is_empty() {
         return;
     }
-    let counts = [Severity::Error, Severity::Warning, Severity::Info].map(|it| (report.count(it), it.word()));
-    let counts: Vec<_> = counts.iter().filter(|it| it.0 > 0).map(|(count, word)| counted(*count, word)).collect();
+    let counts = [ReportedSeverity::Error, ReportedSeverity::Warning, ReportedSeverity::Info].map(|it| (report.count(it), it.word()));
+    let counts: Vec<_> = counts.iter().filter(|it| it.0 > 0).map(|(count, word)| count_text(*count, word)).collect();
     let _ = writeln!(out, "lavascope: {}", paint.bad(counts.join(", ")));
     let shown = || all.iter().copied().take(FINDINGS_MAX);
     let rows: Vec<_> = shown().filter(|it| !is_long(it)).map(finding_row).collect();
@@ -70,11 +70,11 @@ fn findings(out: &mut String, report: &Report, paint: Paint) {
 }
 
 /// Whether a finding comes with all that is known of it.
-fn is_long(finding: &Finding) -> bool {
+fn is_long(finding: &ReportedFinding) -> bool {
     !finding.details.is_null()
 }
 
-fn full_text(out: &mut String, finding: &Finding) {
+fn full_text(out: &mut String, finding: &ReportedFinding) {
     let (first, rest) = finding.text.split_once('\n').unwrap_or((&finding.text, ""));
     let _ = writeln!(out, "{first}");
     if finding.count > 1 {
@@ -87,16 +87,16 @@ fn full_text(out: &mut String, finding: &Finding) {
     out.push('\n');
 }
 
-fn finding_row(finding: &Finding) -> Vec<String> {
+fn finding_row(finding: &ReportedFinding) -> Vec<String> {
     let times = if finding.count == 1 { String::new() } else { format!("{} times", finding.count) };
     let first = finding.text.lines().next().unwrap_or_default();
     vec![finding.severity.word().to_owned(), finding.code.clone(), times, first.to_owned()]
 }
 
 /// What is no finding, each once however many processes tell it.
-fn troubles(report: &Report, paint: Paint) -> Vec<String> {
+fn problem_lines(report: &LayerReport, paint: Paint) -> Vec<String> {
     let processes = &report.processes;
-    let mut lines = not_told(report);
+    let mut lines = suppressed_lines(report);
     for it in processes.iter().flat_map(|it| &it.problems) {
         lines.push(format!("{}: {}: {}", paint.note(it.severity.word()), it.place, it.text));
     }
@@ -108,7 +108,7 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     }
     lines.extend(not_followed(processes));
     for it in processes.iter().filter(|it| it.waited.times > 0) {
-        let (times, time) = (counted(it.waited.times, "time"), it.waited.milliseconds);
+        let (times, time) = (count_text(it.waited.times, "time"), it.waited.milliseconds);
         lines.push(format!(
             "threads of {} waited {times} for us, {time} ms in all: calls came faster than they were looked at",
             name(it)
@@ -118,11 +118,11 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     unknown.sort_unstable();
     unknown.dedup();
     if !unknown.is_empty() {
-        let (count, names) = (counted(unknown.len() as u64, "command"), unknown.join(", "));
+        let (count, names) = (count_text(unknown.len() as u64, "command"), unknown.join(", "));
         lines.push(format!("{count} not understood, newer than Vulkan {}: {names}", registry_version()));
     }
     for it in processes.iter().filter(|it| it.damaged_lines > 0) {
-        let count = counted(it.damaged_lines.into(), "line");
+        let count = count_text(it.damaged_lines.into(), "line");
         lines.push(format!(
             "{count} in the report of {} cannot be read: is the layer of another version ({})?",
             name(it),
@@ -138,11 +138,11 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
 }
 
 /// What was found and is not told.
-fn not_told(report: &Report) -> Vec<String> {
+fn suppressed_lines(report: &LayerReport) -> Vec<String> {
     let known: u64 = report.findings.iter().filter(|it| it.is_known).map(|it| it.count).sum();
     let mut lines: Vec<String> = Some(known)
         .filter(|it| *it > 0)
-        .map(|it| format!("{} known by the baseline", counted(it, "finding")))
+        .map(|it| format!("{} known by the baseline", count_text(it, "finding")))
         .into_iter()
         .collect();
     let mut rules: Vec<(&str, u64)> = Vec::new();
@@ -152,7 +152,7 @@ fn not_told(report: &Report) -> Vec<String> {
             None => rules.push((&it.rule, it.count)),
         }
     }
-    lines.extend(rules.iter().map(|(rule, count)| format!("{} ignored by {rule}", counted(*count, "finding"))));
+    lines.extend(rules.iter().map(|(rule, count)| format!("{} ignored by {rule}", count_text(*count, "finding"))));
     lines
 }
 
@@ -166,7 +166,7 @@ fn not_followed(processes: &[Process]) -> Option<String> {
         }
     }
     let texts: Vec<String> =
-        reasons.iter().map(|(reason, count)| format!("{reason} ({})", counted(*count, "time"))).collect();
+        reasons.iter().map(|(reason, count)| format!("{reason} ({})", count_text(*count, "time"))).collect();
     (!texts.is_empty()).then(|| format!("not followed, so that hazards may be missed: {}", texts.join("; ")))
 }
 
@@ -174,12 +174,12 @@ fn name(process: &Process) -> String {
     format!("{} (process {})", process.program, process.pid)
 }
 
-fn statistics(out: &mut String, report: &Report, wanted: StatsWanted, paint: Paint) {
+fn statistics(out: &mut String, report: &LayerReport, wanted: StatsDetail, paint: Paint) {
     let total = report.stats();
     let counts = [
-        counted(report.processes.len() as u64, "process"),
-        counted(total.threads, "thread"),
-        counted(total.calls, "call"),
+        count_text(report.processes.len() as u64, "process"),
+        count_text(total.threads, "thread"),
+        count_text(total.calls, "call"),
     ];
     let _ = writeln!(out, "lavascope: {}", paint.bold(counts.join(", ")));
     if report.processes.len() > 1 || report.processes.iter().any(|it| it.stats.is_none()) {
@@ -188,7 +188,7 @@ fn statistics(out: &mut String, report: &Report, wanted: StatsWanted, paint: Pai
     let mut commands: Vec<(&String, &u64)> = total.by_command.iter().collect();
     // The map is sorted by name, and so stay commands of equal counts.
     commands.sort_by_key(|it| std::cmp::Reverse(it.1));
-    let shown = if wanted == StatsWanted::All { commands.len() } else { commands.len().min(COMMANDS_MAX) };
+    let shown = if wanted == StatsDetail::All { commands.len() } else { commands.len().min(COMMANDS_MAX) };
     if report.processes.len() > 1 && !commands.is_empty() {
         out.push_str("  by command, in all of them\n");
     }
@@ -200,13 +200,13 @@ fn statistics(out: &mut String, report: &Report, wanted: StatsWanted, paint: Pai
         let _ = writeln!(out, "  {count:>width$}  {command}");
     }
     if !rest.is_empty() {
-        let more = counted(rest.len() as u64, "command");
+        let more = count_text(rest.len() as u64, "command");
         let _ = writeln!(out, "  {rest_calls:>width$}  {more} more (`--stats=all`)");
     }
     let checks = report.processes.iter().map(|it| it.checks);
     let (allocations, bytes) = checks.fold((0, 0), |all, it| (all.0 + it.allocations, all.1 + it.bytes));
     if allocations > 0 {
-        let (times, size) = (counted(allocations, "allocation"), bytes.div_ceil(1024));
+        let (times, size) = (count_text(allocations, "allocation"), bytes.div_ceil(1024));
         let _ = writeln!(out, "  checks in shaders took {size} KiB of device memory, in {times}");
     }
 }
@@ -214,13 +214,13 @@ fn statistics(out: &mut String, report: &Report, wanted: StatsWanted, paint: Pai
 fn process_row(process: &Process) -> Vec<String> {
     let mut row = vec![process.pid.to_string(), process.program.clone()];
     match &process.stats {
-        Some(Stats { threads, calls, .. }) => row.extend([counted(*threads, "thread"), counted(*calls, "call")]),
+        Some(Stats { threads, calls, .. }) => row.extend([count_text(*threads, "thread"), count_text(*calls, "call")]),
         None => row.push("sent no counts: it was stopped, or never destroyed its instance".to_owned()),
     }
     row
 }
 
-fn counted(count: u64, word: &str) -> String {
+fn count_text(count: u64, word: &str) -> String {
     match (count, word) {
         (1, _) | (_, "info") => format!("{count} {word}"),
         (_, "process") => format!("{count} processes"),

@@ -8,7 +8,7 @@ use lavascope_platform::pages::page_size;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
 
-use crate::report::{Frame, Stack};
+use crate::report::{StackFrame, Stack};
 
 /// The modules that were looked at; none for those that cannot be read.
 #[derive(Default)]
@@ -45,28 +45,28 @@ impl Symbols {
         stack.frames = std::mem::take(&mut stack.frames).into_iter().flat_map(|it| self.frames(it)).collect();
     }
 
-    fn frames(&mut self, frame: Frame) -> Vec<Frame> {
+    fn frames(&mut self, frame: StackFrame) -> Vec<StackFrame> {
         let Some(path) = frame.module.clone() else { return vec![frame] };
         let loader = self.modules.entry(path).or_insert_with_key(|path| Module::open(path));
         let Some(loader) = loader else {
-            return vec![Frame { function: frame.symbol.as_deref().map(demangled), ..frame }];
+            return vec![StackFrame { function: frame.symbol.as_deref().map(demangled), ..frame }];
         };
         // The address is the one behind the call.
         let address = loader.first + frame.offset.saturating_sub(1);
         let loader = &loader.loader;
-        let found = found(loader, address).unwrap_or_default();
-        let named = |(function, place): Found| {
+        let found = find_symbol_frames(loader, address).unwrap_or_default();
+        let named = |(function, place): SymbolFrame| {
             let (file, line) = place.map_or((None, None), |it| (Some(it.0), it.1));
-            Frame { function, file, line, ..frame.clone() }
+            StackFrame { function, file, line, ..frame.clone() }
         };
-        let mut frames: Vec<Frame> = found.into_iter().map(named).collect();
+        let mut frames: Vec<StackFrame> = found.into_iter().map(named).collect();
         if frames.iter().all(|it| it.function.is_none()) {
             // Without debug information there may still be a table of functions.
             let function = loader.find_symbol(address).or(frame.symbol.as_deref());
             let function = function.map(demangled);
             match frames.first_mut() {
                 Some(first) => first.function = function,
-                None => frames.push(Frame { function, ..frame }),
+                None => frames.push(StackFrame { function, ..frame }),
             }
         }
         frames
@@ -74,9 +74,9 @@ impl Symbols {
 }
 
 /// A function, and the file and line where it calls the one before it.
-type Found = (Option<String>, Option<(String, Option<u32>)>);
+type SymbolFrame = (Option<String>, Option<(String, Option<u32>)>);
 
-fn found(loader: &Loader, address: u64) -> Option<Vec<Found>> {
+fn find_symbol_frames(loader: &Loader, address: u64) -> Option<Vec<SymbolFrame>> {
     let mut frames = loader.find_frames(address).ok()?;
     let mut found = Vec::new();
     while let Some(it) = frames.next().ok()? {
@@ -122,7 +122,7 @@ mod tests {
         let first = maps.lines().find(|it| it.ends_with(&*exe.to_string_lossy())).expect("it is mapped");
         let base = u64::from_str_radix(first.split('-').next().expect("an address"), 16).expect("a number");
         let address = demangled as fn(&str) -> String as usize as u64;
-        let frame = |module: &str| Frame {
+        let frame = |module: &str| StackFrame {
             module: Some(module.to_owned()),
             // Behind the first byte of the function.
             offset: address - base + 1,

@@ -63,7 +63,7 @@ pub(crate) fn emit(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes to stderr. Where nobody can be told there is nobody to tell that to either.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn emit_stderr(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use lavascope_platform::files::read_exact_at;
-use lavascope_trace::{Merged, ReadAt, Tail, Trace, repair};
+use lavascope_trace::{MergedReader, ReadAt, Tail, Trace, repair};
 
 /// The bytes of a trace, and what its capture had not written yet.
 pub(crate) struct TraceFile {
     pub(crate) path: PathBuf,
     bytes: Vec<u8>,
     /// Where the bytes are read from when they are needed.
-    file: Option<OnDisk>,
+    file: Option<DiskFile>,
     tail: Option<Tail>,
 }
 
 impl TraceFile {
     pub(crate) fn read(path: &Path) -> anyhow::Result<TraceFile> {
         let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        Ok(TraceFile::of(path, bytes))
+        Ok(TraceFile::from_bytes(path, bytes))
     }
 
     /// A file whose bytes are there already.
-    pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> TraceFile {
-        let tail = fs::read(tail_of(path)).ok().and_then(|it| Tail::read(&it));
+    pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> TraceFile {
+        let tail = fs::read(tail_path(path)).ok().and_then(|it| Tail::read(&it));
         TraceFile { path: path.to_owned(), bytes, file: None, tail }
     }
 
@@ -34,9 +34,9 @@ impl TraceFile {
         let failed = || format!("{} cannot be read", path.display());
         let file = File::open(path).with_context(failed)?;
         let size = file.metadata().with_context(failed)?.len();
-        let file = OnDisk { file, size };
+        let file = DiskFile { file, size };
         match Trace::open_indexed(&file) {
-            Ok(Some(_)) => Ok(TraceFile { file: Some(file), ..TraceFile::of(path, Vec::new()) }),
+            Ok(Some(_)) => Ok(TraceFile { file: Some(file), ..TraceFile::from_bytes(path, Vec::new()) }),
             _ => TraceFile::read(path),
         }
     }
@@ -50,8 +50,8 @@ impl TraceFile {
         opened.map_err(|it| anyhow!("{}: {it}", self.path.display()))
     }
 
-    pub(crate) fn merged<'t, 'a>(&self, trace: &'t Trace<'a>) -> Merged<'t, 'a> {
-        Merged::new(trace, self.tail.as_ref())
+    pub(crate) fn merged<'t, 'a>(&self, trace: &'t Trace<'a>) -> MergedReader<'t, 'a> {
+        MergedReader::new(trace, self.tail.as_ref())
     }
 
     /// Bytes of the file.
@@ -71,12 +71,12 @@ impl TraceFile {
 }
 
 /// A file that is open.
-struct OnDisk {
+struct DiskFile {
     file: File,
     size: u64,
 }
 
-impl ReadAt for OnDisk {
+impl ReadAt for DiskFile {
     fn size(&self) -> u64 {
         self.size
     }
@@ -87,14 +87,14 @@ impl ReadAt for OnDisk {
 }
 
 /// Where a capture keeps what it has not written yet.
-pub(crate) fn tail_of(path: &Path) -> PathBuf {
+pub(crate) fn tail_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tail");
     name.into()
 }
 
 /// Puts what a killed capture left beside its file into it; gives how many records that were.
-pub(crate) fn make_whole(path: &Path) -> anyhow::Result<Option<u64>> {
+pub(crate) fn repair_file(path: &Path) -> anyhow::Result<Option<u64>> {
     let file = TraceFile::read(path)?;
     let trace = file.open()?;
     if trace.is_complete() && !file.has_tail() {
@@ -108,6 +108,6 @@ pub(crate) fn make_whole(path: &Path) -> anyhow::Result<Option<u64>> {
     to.write_all(&repair.append).with_context(failed)?;
     to.sync_all().with_context(failed)?;
     // Only now: until here a failure loses nothing.
-    let _ = fs::remove_file(tail_of(path));
+    let _ = fs::remove_file(tail_path(path));
     Ok(Some(repair.records))
 }

@@ -4,32 +4,32 @@ use lavascope_platform::signals::{self, Trigger};
 
 /// The signals that a capture can listen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Signal {
+pub(crate) enum CaptureSignal {
     #[value(alias = "sigusr1")]
     Usr1,
     #[value(alias = "sigusr2")]
     Usr2,
 }
 
-impl Signal {
+impl CaptureSignal {
     /// As the layer's setting has it.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Signal::Usr1 => "usr1",
-            Signal::Usr2 => "usr2",
+            CaptureSignal::Usr1 => "usr1",
+            CaptureSignal::Usr2 => "usr2",
         }
     }
 
     fn trigger(self) -> Trigger {
         match self {
-            Signal::Usr1 => Trigger::First,
-            Signal::Usr2 => Trigger::Second,
+            CaptureSignal::Usr1 => Trigger::First,
+            CaptureSignal::Usr2 => Trigger::Second,
         }
     }
 }
 
 /// Sends the signal to a process that listens for it: others would be ended by it.
-pub(crate) fn send(pid: u32, signal: Signal) -> anyhow::Result<()> {
+pub(crate) fn send(pid: u32, signal: CaptureSignal) -> anyhow::Result<()> {
     let word = signal.word();
     match signals::is_listening(pid, signal.trigger()) {
         None => anyhow::bail!("there is no process {pid}"),
@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn only_who_has_a_handler_gets_the_signal() {
-        let error = send(std::process::id(), Signal::Usr2).expect_err("nobody listens here");
+        let error = send(std::process::id(), CaptureSignal::Usr2).expect_err("nobody listens here");
         assert!(error.to_string().contains("does not listen for usr2"), "{error}");
-        let error = send(u32::MAX, Signal::Usr2).expect_err("no such process");
+        let error = send(u32::MAX, CaptureSignal::Usr2).expect_err("no such process");
         assert!(error.to_string().contains("there is no process"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use common::{home, lavascope, output, text};
 
 /// What the command said before it failed.
-fn refusal(command: &mut Command) -> String {
+fn failure_text(command: &mut Command) -> String {
     let output = output(command);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -36,7 +36,7 @@ fn foreign_library(path: &Path) {
 #[test]
 fn a_layer_that_is_no_file() {
     let mut command = lavascope(&home("no-layer"));
-    let said = refusal(command.env("LAVASCOPE_LAYER_LIBRARY", "/no/such.so").args(["run", "--", "true"]));
+    let said = failure_text(command.env("LAVASCOPE_LAYER_LIBRARY", "/no/such.so").args(["run", "--", "true"]));
     assert_has(&said, &["LAVASCOPE_LAYER_LIBRARY is /no/such.so, which is no file"]);
 }
 
@@ -47,12 +47,12 @@ fn a_layer_that_is_nowhere() {
     fs::hard_link(env!("CARGO_BIN_EXE_lavascope"), &alone).expect("the same file system");
     let mut command = Command::new(&alone);
     command.env("HOME", &home).env_remove("LAVASCOPE_LAYER_LIBRARY").args(["run", "--", "true"]);
-    let said = refusal(&mut command);
+    let said = failure_text(&mut command);
     assert_has(&said, &["libVkLayer_lavascope.so is not beside this program in ", "--package lavascope-layer`"]);
     let layer = Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name("deps").join("libVkLayer_lavascope.so");
     let mut command = Command::new(&alone);
     command.env("HOME", &home).env("LAVASCOPE_LAYER_LIBRARY", layer).env_remove("LAVASCOPE_NULL_DRIVER_LIBRARY");
-    let said = refusal(command.args(["env", "--null-driver"]));
+    let said = failure_text(command.args(["env", "--null-driver"]));
     assert_has(&said, &["liblavascope_null_driver.so is not beside", "--package lavascope-null-driver`"]);
 }
 
@@ -64,13 +64,13 @@ fn a_library_for_another_machine() {
     let (found, native) = if cfg!(target_arch = "aarch64") { ("x86-64", "aarch64") } else { ("aarch64", "x86-64") };
     let want = format!("{} is for {found} 64-bit, this machine is {native} 64-bit", library.display());
     for arguments in [&["run", "--", "true"][..], &["env"], &["layer", "install"]] {
-        let said = refusal(lavascope(&home).env("LAVASCOPE_LAYER_LIBRARY", &library).args(arguments));
+        let said = failure_text(lavascope(&home).env("LAVASCOPE_LAYER_LIBRARY", &library).args(arguments));
         assert_has(&said, &[&want, "VkLayer_lavascope.json", "LAVASCOPE_LAYER_LIBRARY"]);
     }
     assert!(!home.join(".local/share/vulkan/explicit_layer.d/VkLayer_lavascope.json").exists());
     let mut command = lavascope(&home);
     command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", &library).args(["run", "--null-driver", "--", "true"]);
-    assert_has(&refusal(&mut command), &[&want, "lavascope_null_driver.json", "LAVASCOPE_NULL_DRIVER_LIBRARY"]);
+    assert_has(&failure_text(&mut command), &[&want, "lavascope_null_driver.json", "LAVASCOPE_NULL_DRIVER_LIBRARY"]);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_library_that_is_none() {
     let home = home("text");
     let library = home.join("text.so");
     fs::write(&library, "INPUT(libother.so)\n").expect("writable");
-    let said = refusal(lavascope(&home).env("LAVASCOPE_LAYER_LIBRARY", &library).args(["run", "--", "true"]));
+    let said = failure_text(lavascope(&home).env("LAVASCOPE_LAYER_LIBRARY", &library).args(["run", "--", "true"]));
     assert_has(&said, &["text.so is no library: it is not an ELF file"]);
 }
 
@@ -88,12 +88,12 @@ fn a_manifest_that_cannot_be_written() {
     let file = home.join("file");
     fs::write(&file, "").expect("writable");
     let mut command = lavascope(&home);
-    let said = refusal(command.env("XDG_CACHE_HOME", &file).env("HOME", &file).args(["run", "--", "true"]));
+    let said = failure_text(command.env("XDG_CACHE_HOME", &file).env("HOME", &file).args(["run", "--", "true"]));
     let parts =
         ["no folder for manifests: ", "file/lavascope/layer: ", "file/.cache/lavascope/layer: ", "set XDG_RUNTIME"];
     assert_has(&said, &parts);
     fs::create_dir_all(home.join("cache/lavascope/layer/VkLayer_lavascope.json/x")).expect("writable");
-    let said = refusal(lavascope(&home).args(["env"]));
+    let said = failure_text(lavascope(&home).args(["env"]));
     assert_has(&said, &["the manifest ", "VkLayer_lavascope.json cannot be written: "]);
     let left: Vec<_> = fs::read_dir(home.join("cache/lavascope/layer")).expect("a folder").flatten().collect();
     assert_eq!(left.len(), 1, "no draft is left: {left:?}");
@@ -112,7 +112,7 @@ fn a_runtime_folder_that_is_not_ours_is_passed_over() {
 #[test]
 fn a_folder_that_the_loader_would_split() {
     let home = home("co:lon");
-    let said = refusal(lavascope(&home).args(["env"]));
+    let said = failure_text(lavascope(&home).args(["env"]));
     assert_has(&said, &["co:lon/cache/lavascope/layer has a `:`", "set XDG_RUNTIME_DIR to"]);
 }
 
@@ -140,7 +140,7 @@ fn a_program_that_cannot_be_started() {
         (&garbage, "garbage` is no program that this machine can run"),
         ("plain", "no folder in PATH has `plain`; for the file of this folder say `./plain`"),
     ] {
-        assert_has(&refusal(lavascope(&home).current_dir(&home).args(["run", "--", program])), &[want]);
+        assert_has(&failure_text(lavascope(&home).current_dir(&home).args(["run", "--", program])), &[want]);
     }
 }
 
@@ -149,7 +149,7 @@ fn files_that_cannot_be_written_are_told_before_the_program_runs() {
     let home = home("no-file");
     for option in ["--json", "--print"] {
         let script = format!("touch '{}/ran'", home.display());
-        let said = refusal(lavascope(&home).args(["run", option, "/no/such/folder/x", "--", "sh", "-c", &script]));
+        let said = failure_text(lavascope(&home).args(["run", option, "/no/such/folder/x", "--", "sh", "-c", &script]));
         assert_has(&said, &["/no/such/folder/x cannot be written"]);
         assert!(!home.join("ran").exists());
     }

@@ -1,7 +1,7 @@
 //! What it costs to hand an object from one thread of a replay to another.
 
 use lavascope_bench::{Entry, Suite};
-use lavascope_replay::measure::{asleep, bare_futex, both_running};
+use lavascope_replay::measure::{handover_sleeping, bare_futex, handover_spinning};
 
 const TIMES: u64 = 2000;
 const ROUNDS: usize = 5;
@@ -19,7 +19,7 @@ fn main() {
     let mut suite = Suite::default();
     suite.add_value("replay: a hand-over, both threads running, median", || Entry {
         unit: "ns".to_owned(),
-        ours: least(both_running),
+        ours: least(handover_spinning),
         limit: Some(RUNNING_MAX),
         ..Entry::default()
     });
@@ -27,7 +27,7 @@ fn main() {
         let (mut ours, mut bare) = (f64::INFINITY, f64::INFINITY);
         // In turns, so that both meet the same weather.
         for _ in 0..ROUNDS {
-            (ours, bare) = (ours.min(asleep(TIMES)), bare.min(bare_futex(TIMES)));
+            (ours, bare) = (ours.min(handover_sleeping(TIMES)), bare.min(bare_futex(TIMES)));
         }
         Entry { unit: "x".to_owned(), ours: ours / bare, limit: Some(ASLEEP_MAX), ..Entry::default() }
     });

@@ -13,9 +13,9 @@ use lavascope_record::{Call, Outcome};
 use rustc_hash::FxHashMap;
 
 use crate::blobs;
-use crate::blobs::Blobs;
+use crate::blobs::DriverBlobs;
 use crate::error::ReplayError;
-use crate::perform::{Done, Performer};
+use crate::perform::{RecordedCall, Performer};
 use crate::replay::lock;
 
 /// Bytes of an address, and what it is aligned to.
@@ -23,28 +23,28 @@ const ADDRESS: usize = 8;
 
 /// Where things are here that lay elsewhere in the trace.
 #[derive(Default)]
-pub(crate) struct Addresses {
-    is_used: AtomicBool,
+pub(crate) struct DeviceAddressMap {
+    needs_remap: AtomicBool,
     /// By the first address in the trace: the end there, and the first here.
     ranges: RwLock<BTreeMap<u64, (u64, u64)>>,
     /// Bytes of the driver's own, which programs put into memory beside addresses.
-    pub(crate) blobs: Blobs,
+    pub(crate) blobs: DriverBlobs,
     /// Bytes of buffers and acceleration structures that have addresses.
     sizes: Mutex<FxHashMap<ObjectId, u64>>,
 }
 
-impl Addresses {
+impl DeviceAddressMap {
     /// Bytes of a buffer or acceleration structure.
     pub(crate) fn size_of(&self, id: ObjectId) -> Option<u64> {
         lock(&self.sizes).get(&id).copied()
     }
 
     /// Whether there are any, and they are others here.
-    pub(crate) fn are_used(&self) -> bool {
-        self.is_used.load(Ordering::Relaxed)
+    pub(crate) fn needs_remap(&self) -> bool {
+        self.needs_remap.load(Ordering::Relaxed)
     }
 
-    fn learn(&self, recorded: u64, size: u64, here: u64) {
+    fn insert(&self, recorded: u64, size: u64, here: u64) {
         if recorded == 0 {
             return;
         }
@@ -58,12 +58,12 @@ impl Addresses {
         }
         ranges.insert(recorded, (end, here));
         if recorded != here {
-            self.is_used.store(true, Ordering::Relaxed);
+            self.needs_remap.store(true, Ordering::Relaxed);
         }
     }
 
     /// An address here for one of the trace, if anything lies there.
-    pub(crate) fn find(&self, recorded: u64) -> Option<u64> {
+    pub(crate) fn remap(&self, recorded: u64) -> Option<u64> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (first, (end, here)) = ranges.range(..=recorded).next_back()?;
         (recorded < *end).then(|| here + (recorded - first))
@@ -71,17 +71,17 @@ impl Addresses {
 
     /// Puts addresses of here into bytes that begin at a place whose alignment `first` tells.
     pub(crate) fn patch(&self, first: u64, bytes: &mut [u8]) {
-        if self.blobs.are_used() {
+        if self.blobs.needs_remap() {
             let (there, size) = (bytes.to_vec(), bytes.len());
-            self.blobs.each_in(&there, 0..size, |at, here| bytes[at..at + here.len()].copy_from_slice(here));
+            self.blobs.for_each_in(&there, 0..size, |at, here| bytes[at..at + here.len()].copy_from_slice(here));
         }
-        if !self.are_used() {
+        if !self.needs_remap() {
             return;
         }
         let skip = (first.next_multiple_of(ADDRESS as u64) - first) as usize;
         for it in bytes.get_mut(skip..).into_iter().flat_map(|it| it.chunks_exact_mut(ADDRESS)) {
             let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
-            if let Some(here) = self.find(recorded) {
+            if let Some(here) = self.remap(recorded) {
                 it.copy_from_slice(&here.to_le_bytes());
             }
         }
@@ -89,19 +89,19 @@ impl Addresses {
 }
 
 /// A buffer or acceleration structure: how large it is.
-pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
     let device = performer.device(done)?;
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     if !device.has_capture_replay {
         match done.command() {
             vk::Command::CreateBuffer => {
                 // SAFETY: `Laid::image` holds the parameters of this command.
                 let info = unsafe { (*laid.image.cast::<vk::CreateBufferParams>()).p_create_info };
                 // SAFETY: `Laid`: the structure and its chain lie in the arena, and nobody else refers to them.
-                unsafe { blobs::forget_addresses(performer.required(done, info)?) };
+                unsafe { blobs::remove_capture_address(performer.required(done, info)?) };
             }
             _ => {
                 // SAFETY: `Laid::image` holds the parameters of this command.
@@ -115,7 +115,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         }
     }
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)?;
+    performer.finish_call(done, laid, result)?;
     let Some(outcome) = done.leave.and_then(Outcome::of).filter(|_| !done.has_failed()) else { return Ok(()) };
     let made = match (Call::of(done.enter), outcome) {
         (Some(Call::CreateBuffer(call)), Outcome::CreateBuffer(outcome)) => {
@@ -135,7 +135,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
 }
 
 /// Asks where something is here, since the trace says where it was.
-pub(crate) fn ask(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn query_address(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let (recorded, subject) = match (Call::of(done.enter), done.leave.and_then(Outcome::of)) {
         (Some(Call::GetBufferDeviceAddress(call)), Some(Outcome::GetBufferDeviceAddress(outcome))) => {
             (outcome.result, call.p_info().map(|it| it.buffer.0))
@@ -146,17 +146,17 @@ pub(crate) fn ask(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), 
         ) => (outcome.result, call.p_info().map(|it| it.acceleration_structure.0)),
         _ => return Ok(()),
     };
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     let here = performer.call(done, laid)?;
     let id = subject.and_then(ObjectId::from_raw).unwrap_or(ObjectId::NULL);
     let size = lock(&performer.replay.addresses.sizes).get(&id).copied().unwrap_or(1);
-    performer.replay.addresses.learn(recorded, size, here);
+    performer.replay.addresses.insert(recorded, size, here);
     Ok(())
 }
 
 /// Bytes that shaders get with a command: there may be addresses among them.
-pub(crate) fn numbers(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    let laid = performer.lay_out(done)?;
+pub(crate) fn patch_constants(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let laid = performer.unpack(done)?;
     let image = laid.image;
     // SAFETY: `Laid::image` holds the parameters of this command; the structure that one of them leads to is not null.
     let (first, at, size) = unsafe {
@@ -184,7 +184,7 @@ pub(crate) fn numbers(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         performer.replay.addresses.patch(first, bytes);
     }
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)
+    performer.finish_call(done, laid, result)
 }
 
 #[cfg(test)]
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn handles_of_shader_groups_are_put_into_what_commands_bring_along() {
-        let addresses = Addresses::default();
+        let addresses = DeviceAddressMap::default();
         let (there, here): (Vec<u8>, Vec<u8>) = ((1..33).collect(), (101..133).collect());
-        addresses.blobs.learn(&there, &here);
+        addresses.blobs.insert(&there, &here);
         let mut bytes = [&[0; 64][..], &there, &[0; 32]].concat();
         addresses.patch(0, &mut bytes);
         assert_eq!(bytes, [&[0; 64][..], &here, &[0; 32]].concat());
@@ -203,12 +203,12 @@ mod tests {
 
     #[test]
     fn an_address_inside_of_a_buffer_becomes_one_of_here() {
-        let addresses = Addresses::default();
-        addresses.learn(0x1000, 0x100, 0x1000);
-        assert!(!addresses.are_used());
-        addresses.learn(0x2000, 0x100, 0x9000);
-        assert_eq!(addresses.find(0x20ff), Some(0x90ff));
-        assert_eq!(addresses.find(0x2100), None);
+        let addresses = DeviceAddressMap::default();
+        addresses.insert(0x1000, 0x100, 0x1000);
+        assert!(!addresses.needs_remap());
+        addresses.insert(0x2000, 0x100, 0x9000);
+        assert_eq!(addresses.remap(0x20ff), Some(0x90ff));
+        assert_eq!(addresses.remap(0x2100), None);
         let mut bytes = [0; 28];
         bytes[4..12].copy_from_slice(&0x2010u64.to_le_bytes());
         bytes[12..20].copy_from_slice(&0x3000u64.to_le_bytes());
@@ -219,9 +219,9 @@ mod tests {
 
     #[test]
     fn what_lay_there_before_is_gone() {
-        let addresses = Addresses::default();
-        addresses.learn(0x1000, 0x1000, 0x5000);
-        addresses.learn(0x1800, 0x100, 0x9000);
-        assert_eq!((addresses.find(0x1000), addresses.find(0x1810)), (None, Some(0x9010)));
+        let addresses = DeviceAddressMap::default();
+        addresses.insert(0x1000, 0x1000, 0x5000);
+        addresses.insert(0x1800, 0x100, 0x9000);
+        assert_eq!((addresses.remap(0x1000), addresses.remap(0x1810)), (None, Some(0x9010)));
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread::Scope;
 
-use lavascope_trace::{Block, Blocks, Feed, StreamReader, Tail, Trace, TraceError};
+use lavascope_trace::{StreamBlock, StreamBlocks, BlockFeed, StreamReader, Tail, Trace, TraceError};
 
 /// Streams with fewer blocks are over before it helps.
 const BLOCKS_MIN: usize = 4;
@@ -14,13 +14,13 @@ const STREAMS_MAX: usize = 4;
 const CORES_EACH: usize = 2;
 
 /// Readers of all streams.
-pub(crate) fn readers<'scope, 't: 'scope, 'a: 'scope>(
+pub(crate) fn stream_readers<'scope, 't: 'scope, 'a: 'scope>(
     scope: &'scope Scope<'scope, '_>,
     trace: &'t Trace<'a>,
     tail: Option<&Tail>,
     streams: &[u32],
 ) -> Vec<StreamReader<'t, 'a>> {
-    let all: Vec<Blocks<'t, 'a>> = streams.iter().map(|it| Blocks::new(trace, tail, *it)).collect();
+    let all: Vec<StreamBlocks<'t, 'a>> = streams.iter().map(|it| StreamBlocks::new(trace, tail, *it)).collect();
     let mut longest: Vec<usize> = (0..all.len()).filter(|it| all[*it].left() >= BLOCKS_MIN).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Where all cores play already it would only take memory.
@@ -29,21 +29,21 @@ pub(crate) fn readers<'scope, 't: 'scope, 'a: 'scope>(
     }
     longest.sort_by_key(|it| Reverse(all[*it].left()));
     longest.truncate(STREAMS_MAX);
-    let reader = |(place, mut blocks): (usize, Blocks<'t, 'a>)| {
-        let feed: Feed<'t> = match longest.contains(&place) {
-            true => ahead(scope, blocks),
+    let reader = |(place, mut blocks): (usize, StreamBlocks<'t, 'a>)| {
+        let feed: BlockFeed<'t> = match longest.contains(&place) {
+            true => spawn_block_reader(scope, blocks),
             false => Box::new(move |it| blocks.read_next(it)),
         };
-        StreamReader::fed(trace, streams[place], feed)
+        StreamReader::with_feed(trace, streams[place], feed)
     };
     all.into_iter().enumerate().map(reader).collect()
 }
 
 /// A thread that has the next block ready when it is asked for.
-fn ahead<'scope, 't: 'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>, mut blocks: Blocks<'t, 'a>) -> Feed<'t> {
+fn spawn_block_reader<'scope, 't: 'scope, 'a: 'scope>(scope: &'scope Scope<'scope, '_>, mut blocks: StreamBlocks<'t, 'a>) -> BlockFeed<'t> {
     // Whoever gives a block waits until it is taken, so there are two: one is played, and one read.
-    let (give, take) = sync_channel::<Result<Block, TraceError>>(0);
-    let (give_back, take_back) = channel::<Block>();
+    let (give, take) = sync_channel::<Result<StreamBlock, TraceError>>(0);
+    let (give_back, take_back) = channel::<StreamBlock>();
     scope.spawn(move || {
         loop {
             let mut block = take_back.try_recv().unwrap_or_default();

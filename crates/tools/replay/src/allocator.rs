@@ -14,7 +14,7 @@ use lavascope_abi::{FnPtr, Ptr};
 use libmimalloc_sys::{mi_free, mi_malloc, mi_malloc_aligned, mi_realloc_aligned};
 
 use crate::error::ReplayError;
-use crate::perform::{Done, Performer};
+use crate::perform::{RecordedCall, Performer};
 #[cfg(lavascope_sanitize)]
 use watched::{mi_free, mi_malloc, mi_malloc_aligned, mi_realloc_aligned};
 
@@ -35,23 +35,23 @@ pub(crate) fn callbacks() -> Ptr<vk::Opaque> {
     Ptr::new(Ptr::to(&*CALLBACKS).0)
 }
 
-pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::CreateCommandPoolParams>()).p_allocator = callbacks() };
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)
+    performer.finish_call(done, laid, result)
 }
 
-pub(crate) fn destroy_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    let laid = performer.lay_out(done)?;
+pub(crate) fn destroy_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let laid = performer.unpack(done)?;
     // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::DestroyCommandPoolParams>()).p_allocator = callbacks() };
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)
+    performer.finish_call(done, laid, result)
 }
 
 fn address(function: *const ()) -> FnPtr {

@@ -8,16 +8,16 @@ use lavascope_platform::wait::{WaitResult, wait, wake_all};
 
 /// Something that rings, and that one can sleep on without missing it.
 #[derive(Default)]
-pub(crate) struct Bell(AtomicU32);
+pub(crate) struct EventCount(AtomicU32);
 
-impl Bell {
+impl EventCount {
     /// How often it has rung.
-    pub(crate) fn listen(&self) -> u32 {
+    pub(crate) fn epoch(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
     /// Wakes all that sleep.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify_all(&self) {
         self.0.fetch_add(1, Ordering::Release);
         wake_all(&self.0);
     }

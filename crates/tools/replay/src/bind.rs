@@ -9,13 +9,13 @@ use lavascope_abi as vk;
 use lavascope_abi::{ObjectId, Ptr, Structure};
 use lavascope_record::Call;
 
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::memory::{Memory, Moved, Shape, clear};
-use crate::perform::{Done, Performer};
-use crate::pitches::Pitches;
+use crate::memory::{ReplayMemory, RelocatedResource, RelocatedLayout, clear};
+use crate::perform::{RecordedCall, Performer};
+use crate::pitches::LinearLayout;
 use crate::present::check;
 
 /// What is bound.
@@ -26,22 +26,22 @@ pub(crate) enum Resource {
 }
 
 /// Binds one resource or several, wherever they fit.
-pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
     if done.has_failed() {
         return Ok(());
     }
-    performer.note_bindings(&device, done);
-    if !device.is_foreign {
-        return performer.plain(done);
+    performer.record_bindings(&device, done);
+    if !device.is_other_device {
+        return performer.perform_unchanged(done);
     }
     let mut linear = linear_images(performer, done).into_iter();
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     let image = laid.image;
     let mut place = |it: Resource, memory: &mut vk::DeviceMemory, offset: &mut u64| {
         let pitches = linear.next().flatten();
         let placed =
-            performer.place(&device, (it, pitches), *memory, *offset).map_err(|it| performer.error(done, it))?;
+            performer.choose_memory(&device, (it, pitches), *memory, *offset).map_err(|it| performer.error(done, it))?;
         (*memory, *offset) = placed;
         Ok::<(), ReplayError>(())
     };
@@ -75,11 +75,11 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
         }
     }
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)
+    performer.finish_call(done, laid, result)
 }
 
 /// For each image that is bound, where its texels are, if it is linear.
-fn linear_images(performer: &Performer<'_>, done: &Done<'_>) -> Vec<Option<Arc<Pitches>>> {
+fn linear_images(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Vec<Option<Arc<LinearLayout>>> {
     let find = |raw: u64| ObjectId::from_raw(raw).and_then(|it| performer.replay.linear.find(it));
     match Call::of(done.enter) {
         Some(Call::BindImageMemory(it)) => vec![find(it.image.0)],
@@ -88,7 +88,7 @@ fn linear_images(performer: &Performer<'_>, done: &Done<'_>) -> Vec<Option<Arc<P
     }
 }
 
-pub(crate) fn needs_of(device: &Device, resource: Resource) -> vk::MemoryRequirements {
+pub(crate) fn memory_requirements(device: &ReplayDevice, resource: Resource) -> vk::MemoryRequirements {
     let mut needs = vk::MemoryRequirements::zeroed();
     let (functions, handle) = (&device.functions, device.handle);
     match resource {
@@ -103,7 +103,7 @@ pub(crate) fn needs_of(device: &Device, resource: Resource) -> vk::MemoryRequire
 }
 
 /// Whether a resource can be at an offset of a memory of a type and size.
-pub(crate) fn fits(needs: &vk::MemoryRequirements, (ty, size): (u32, u64), offset: u64) -> bool {
+pub(crate) fn fits_in_memory(needs: &vk::MemoryRequirements, (ty, size): (u32, u64), offset: u64) -> bool {
     let is_allowed = needs.memory_type_bits >> ty & 1 == 1;
     let is_aligned = offset.is_multiple_of(needs.alignment.max(1));
     is_allowed && is_aligned && offset.checked_add(needs.size).is_some_and(|it| it <= size)
@@ -111,50 +111,50 @@ pub(crate) fn fits(needs: &vk::MemoryRequirements, (ty, size): (u32, u64), offse
 
 impl Performer<'_> {
     /// Where a resource is bound here.
-    fn place(
+    fn choose_memory(
         &self,
-        device: &Arc<Device>,
-        (resource, pitches): (Resource, Option<Arc<Pitches>>),
+        device: &Arc<ReplayDevice>,
+        (resource, pitches): (Resource, Option<Arc<LinearLayout>>),
         memory: vk::DeviceMemory,
         offset: u64,
     ) -> Result<(vk::DeviceMemory, u64), String> {
-        let needs = needs_of(device, resource);
-        let Some(owner) = self.replay.memories.find_here(memory) else { return Ok((memory, offset)) };
+        let needs = memory_requirements(device, resource);
+        let Some(owner) = self.replay.memories.find_by_handle(memory) else { return Ok((memory, offset)) };
         // Rows of a linear image may be elsewhere, and nothing else may be where they are.
         let is_moved = pitches.is_some() && owner.is_visible;
-        if !is_moved && fits(&needs, (owner.ty, owner.size), offset) {
+        if !is_moved && fits_in_memory(&needs, (owner.ty, owner.size), offset) {
             return Ok((memory, offset));
         }
         let shape = match (resource, pitches) {
-            (Resource::Buffer(_), _) => Shape::Same,
-            (Resource::Image(_), Some(pitches)) => Shape::Rows(pitches),
-            (Resource::Image(_), None) => Shape::Opaque,
+            (Resource::Buffer(_), _) => RelocatedLayout::Same,
+            (Resource::Image(_), Some(pitches)) => RelocatedLayout::Rows(pitches),
+            (Resource::Image(_), None) => RelocatedLayout::Opaque,
         };
-        let own = own_memory(device, &needs, &owner, &shape)?;
+        let own = allocate_relocated(device, &needs, &owner, &shape)?;
         let handle = own.handle;
-        owner.move_out(Moved { first: offset, memory: own, shape });
+        owner.add_relocated(RelocatedResource { recorded_offset: offset, memory: own, layout: shape });
         Ok((handle, 0))
     }
 }
 
 /// Memory for one resource that does not fit where it was.
-fn own_memory(
-    device: &Arc<Device>,
+fn allocate_relocated(
+    device: &Arc<ReplayDevice>,
     needs: &vk::MemoryRequirements,
-    owner: &Memory,
-    shape: &Shape,
-) -> Result<Memory, String> {
+    owner: &ReplayMemory,
+    shape: &RelocatedLayout,
+) -> Result<ReplayMemory, String> {
     let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
     let local = vk::MemoryPropertyFlags::DEVICE_LOCAL.0;
-    let is_host = owner.is_visible && !matches!(shape, Shape::Opaque);
+    let is_host = owner.is_visible && !matches!(shape, RelocatedLayout::Opaque);
     let wanted = if is_host { [host | local, host] } else { [local, 0] };
     let bits = needs.memory_type_bits;
-    let ty = wanted.iter().find_map(|it| device.find_memory(bits, *it)).ok_or("no memory here is fit for it")?;
+    let ty = wanted.iter().find_map(|it| device.find_memory_type(bits, *it)).ok_or("no memory here is fit for it")?;
     let flags = vk::MemoryAllocateFlagsInfo {
         flags: vk::MemoryAllocateFlags(vk::MemoryAllocateFlags::DEVICE_ADDRESS.0),
         ..vk::MemoryAllocateFlagsInfo::zeroed()
     };
-    let needs_address = device.has_addresses && matches!(shape, Shape::Same);
+    let needs_address = device.has_addresses && matches!(shape, RelocatedLayout::Same);
     let info = vk::MemoryAllocateInfo {
         p_next: if needs_address { Ptr::to(&flags).cast() } else { Ptr::NULL },
         allocation_size: needs.size,
@@ -168,7 +168,7 @@ fn own_memory(
         FnAllocateMemory(device.handle, Ptr::to(&info), Ptr::NULL, out(&mut handle))
     );
     check("memory of its own", made)?;
-    let memory = Memory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false));
+    let memory = ReplayMemory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false));
     if is_host {
         clear(&memory)?;
     }

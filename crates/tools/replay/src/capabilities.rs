@@ -2,8 +2,8 @@
 
 use lavascope_record::Call;
 
-use crate::device::Device;
-use crate::perform::Done;
+use crate::device::ReplayDevice;
+use crate::perform::RecordedCall;
 
 /// Words before the first instruction of a module, and the instruction that names a capability.
 const HEADER: usize = 5;
@@ -56,18 +56,18 @@ const FEATURES: [(u32, &str, &str); 42] = [
 ];
 
 /// Why a shader cannot do here what it did, if so.
-pub(crate) fn refusal(device: &Device, done: &Done<'_>) -> Option<String> {
-    let missing = &device.about.missing_features;
+pub(crate) fn unsupported_shader(device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<String> {
+    let missing = &device.mapping.missing_features;
     let Some(Call::CreateShaderModule(call)) = Call::of(done.enter).filter(|_| !missing.is_empty()) else {
         return None;
     };
     let info = call.p_create_info()?;
-    let needed: Vec<&str> = needed(info.p_code(), missing).collect();
+    let needed: Vec<&str> = missing_capabilities(info.p_code(), missing).collect();
     (!needed.is_empty()).then(|| format!("the shader needs {}, which this device does not have", needed.join(", ")))
 }
 
 /// The capabilities of a module whose features are missing.
-fn needed<'a>(code: &'a [u32], missing: &'a [&'static str]) -> impl Iterator<Item = &'static str> + 'a {
+fn missing_capabilities<'a>(code: &'a [u32], missing: &'a [&'static str]) -> impl Iterator<Item = &'static str> + 'a {
     let declared = code.get(HEADER..).unwrap_or_default().chunks_exact(2);
     // They come first, each two words long.
     let declared = declared.take_while(|it| it[0] == (2 << 16 | OP_CAPABILITY)).map(|it| it[1]);
@@ -85,11 +85,11 @@ mod tests {
     fn only_what_is_declared_and_missing_is_told() {
         let capability = 2 << 16 | OP_CAPABILITY;
         let code = [0x0723_0203, 0x1_0000, 0, 10, 0, capability, 1, capability, 10, capability, 22, 0x3_000e, 0, 1];
-        let told = |missing: &[&'static str]| needed(&code, missing).collect::<Vec<_>>();
+        let told = |missing: &[&'static str]| missing_capabilities(&code, missing).collect::<Vec<_>>();
         assert_eq!(told(&["shaderFloat64", "wideLines"]), ["Float64"]);
         assert_eq!(told(&["shaderInt16", "shaderFloat64"]), ["Float64", "Int16"]);
         assert_eq!(told(&["shaderInt8"]), [""; 0]);
-        assert_eq!(needed(&code[..3], &["shaderFloat64"]).count(), 0);
+        assert_eq!(missing_capabilities(&code[..3], &["shaderFloat64"]).count(), 0);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use lavascope_abi::Structure;
 
 /// What every structure of a chain begins with.
 #[repr(C)]
-struct Link {
+struct ChainLink {
     s_type: i32,
-    next: *mut Link,
+    next: *mut ChainLink,
 }
 
 /// Takes structures out of the chain of `head`, which is a structure that has one.
@@ -16,8 +16,8 @@ struct Link {
 /// `head` must lead to a structure that begins with its type and its chain. Each link of the chain must be null or lead
 /// to such a structure, writable and referred to by nobody else during the call, and the chain must end.
 pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bool) {
-    let mut at = head.cast::<Link>();
-    // SAFETY: by the contract of this function, `at` leads to a structure that begins with a `Link`, and so does each
+    let mut at = head.cast::<ChainLink>();
+    // SAFETY: by the contract of this function, `at` leads to a structure that begins with a `ChainLink`, and so does each
     // link that is not null.
     unsafe {
         while !(*at).next.is_null() {
@@ -38,8 +38,8 @@ pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bo
 /// As [`retain`].
 pub(crate) unsafe fn find<T: Structure, U: Structure>(head: *mut T) -> Option<*mut U> {
     let wanted = U::layout().s_type()?;
-    let mut at = head.cast::<Link>();
-    // SAFETY: by the contract of `retain`, `at` leads to a structure that begins with a `Link`, and so does each link
+    let mut at = head.cast::<ChainLink>();
+    // SAFETY: by the contract of `retain`, `at` leads to a structure that begins with a `ChainLink`, and so does each link
     // that is not null.
     unsafe {
         while !(*at).next.is_null() {

@@ -21,7 +21,7 @@ impl Chaos {
     }
 
     /// Goes on at once, lets others go first, or sleeps.
-    pub(crate) fn hold_up(&mut self) {
+    pub(crate) fn delay(&mut self) {
         match self.next() % 64 {
             0 => std::thread::sleep(Duration::from_micros(self.next() % 300)),
             1..8 => std::thread::yield_now(),

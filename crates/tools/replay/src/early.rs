@@ -8,9 +8,9 @@ use std::ffi::CStr;
 
 use lavascope_platform::{before_allocator, process};
 
-before_allocator!(settle);
+before_allocator!(set_allocator_defaults);
 
-fn settle(command: &CStr) {
+fn set_allocator_defaults(command: &CStr) {
     if command == c"replay" {
         // SAFETY: before `main`, when no other thread exists yet. What the user says is left.
         unsafe { process::set_default_variable(c"MIMALLOC_ALLOW_THP", c"0") };

@@ -7,11 +7,11 @@ use lavascope_abi as vk;
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, Structure};
 
 use crate::allocator::callbacks;
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::objects::Object;
+use crate::objects::ReplayObject;
 use crate::replay::{Replay, lock};
 
 /// What a device owns, users before what they use. Command buffers and descriptor sets go with their pools.
@@ -51,14 +51,14 @@ const CHILDREN: [(HandleType, Command); 31] = [
 
 /// Destroys all that the trace left alive. Nobody may use it any more. A device that still works is waited for, but
 /// not longer than one has patience: then everything stays as it is.
-pub(crate) fn end(replay: &Replay) -> Result<(), ReplayError> {
+pub(crate) fn destroy_remaining(replay: &Replay) -> Result<(), ReplayError> {
     for (id, object) in replay.objects.alive(HandleType::Device) {
         if let Some(device) = replay.remove_device(object.owner) {
-            end_device(replay, &device)?;
+            destroy_device_objects(replay, &device)?;
             replay.objects.remove(id);
         }
     }
-    replay.swapchains.end_surfaces();
+    replay.swapchains.destroy_surfaces();
     for (id, object) in replay.objects.alive(HandleType::Instance) {
         if let Some(functions) = replay.functions(object.owner) {
             driver!(functions, DestroyInstance, FnDestroyInstance(vk::Instance(object.handle), Ptr::NULL));
@@ -68,18 +68,18 @@ pub(crate) fn end(replay: &Replay) -> Result<(), ReplayError> {
     Ok(())
 }
 
-fn end_device(replay: &Replay, device: &Device) -> Result<(), ReplayError> {
-    let Device { functions, handle, .. } = device;
+fn destroy_device_objects(replay: &Replay, device: &ReplayDevice) -> Result<(), ReplayError> {
+    let ReplayDevice { functions, handle, .. } = device;
     let patience = replay.options.patience;
     if !becomes_idle(replay, device, &queues(replay, device), patience) {
         let what = "the device does not come to an end with what was submitted last".to_owned();
         return Err(ReplayError::Stuck { seconds: patience.as_secs(), what });
     }
     driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
-    let shown = replay.swapchains.end_device(device);
-    let is_real = |it: &(ObjectId, Object)| {
+    let shown = replay.swapchains.destroy_device(device);
+    let is_real = |it: &(ObjectId, ReplayObject)| {
         let is_shown = it.0.ty() == Some(HandleType::Image) && shown.contains(&vk::Image(it.1.handle));
-        it.1.owner == device.owner && !is_shown && replay.is_real(it.0)
+        it.1.owner == device.owner && !is_shown && replay.is_driver_object(it.0)
     };
     for (ty, command) in CHILDREN {
         for (id, object) in replay.objects.alive(ty).into_iter().filter(is_real) {
@@ -87,15 +87,15 @@ fn end_device(replay: &Replay, device: &Device) -> Result<(), ReplayError> {
             replay.objects.remove(id);
         }
     }
-    replay.memories.end_device(device.owner);
+    replay.memories.free_device(device.owner);
     driver!(functions, DestroyDevice, FnDestroyDevice(*handle, Ptr::NULL));
     Ok(())
 }
 
 /// The queues of a device that somebody may have submitted to.
-fn queues(replay: &Replay, device: &Device) -> Vec<vk::Queue> {
+fn queues(replay: &Replay, device: &ReplayDevice) -> Vec<vk::Queue> {
     let all = replay.objects.alive(HandleType::Queue).into_iter();
-    let own = all.filter(|it| it.1.owner == device.owner && replay.is_real(it.0)).map(|it| it.1.handle);
+    let own = all.filter(|it| it.1.owner == device.owner && replay.is_driver_object(it.0)).map(|it| it.1.handle);
     let mut all: Vec<u64> = own.chain([device.queue.0]).filter(|it| *it != 0).collect();
     all.sort_unstable();
     all.dedup();
@@ -104,7 +104,7 @@ fn queues(replay: &Replay, device: &Device) -> Vec<vk::Queue> {
 
 /// Waits until a device has done what was submitted to it so far, as long as that makes sense: what was submitted may
 /// wait for the host, and then nobody waits in this way again.
-pub(crate) fn settle(replay: &Replay, device: &Device) {
+pub(crate) fn wait_until_idle(replay: &Replay, device: &ReplayDevice) {
     const SHORT: Duration = Duration::from_millis(500);
     if !replay.waits_for_host.load(Ordering::Relaxed) && !becomes_idle(replay, device, &queues(replay, device), SHORT) {
         replay.waits_for_host.store(true, Ordering::Relaxed);
@@ -112,8 +112,8 @@ pub(crate) fn settle(replay: &Replay, device: &Device) {
 }
 
 /// Whether queues have done all that was submitted to them before the time is over.
-fn becomes_idle(replay: &Replay, device: &Device, queues: &[vk::Queue], patience: Duration) -> bool {
-    let Device { functions, handle, .. } = device;
+fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], patience: Duration) -> bool {
+    let ReplayDevice { functions, handle, .. } = device;
     let until = Instant::now() + patience;
     queues.iter().all(|queue| {
         let (info, mut fence) = (vk::FenceCreateInfo::zeroed(), vk::Fence(0));
@@ -137,7 +137,7 @@ fn becomes_idle(replay: &Replay, device: &Device, queues: &[vk::Queue], patience
     })
 }
 
-fn destroy(device: &Device, command: Command, object: Object) {
+fn destroy(device: &ReplayDevice, command: Command, object: ReplayObject) {
     type Destroy = unsafe extern "system" fn(vk::Device, u64, Ptr<vk::Opaque>);
     let allocator = if command == Command::DestroyCommandPool { callbacks() } else { Ptr::NULL };
     if let Some(address) = device.functions.get(command) {

@@ -16,16 +16,16 @@ pub enum ReplayError {
     Record { stream: u32, what: String },
     /// Threads that wait for each other: who, before which call, and for whom.
     #[error("the order of the trace has a circle: {0}")]
-    Circle(String),
+    OrderCycle(String),
     /// The device or a thread does not get on: who waits for what.
     #[error("nothing has happened for {seconds} seconds: {what}")]
     Stuck { seconds: u64, what: String },
     /// The device is another one than that of the trace, so what cannot be done here is looked for first.
     #[error("this is another device than that of the trace")]
-    Elsewhere,
+    DifferentDevice,
     /// What cannot be done here, a line each.
     #[error("{0}")]
-    Refused(String),
+    Unsupported(String),
     /// Another thread found something wrong.
     #[error("stopped")]
     Stopped,

@@ -8,20 +8,20 @@ use lavascope_abi as vk;
 
 /// Families of the trace here.
 #[derive(Default)]
-pub(crate) struct Families {
-    is_used: AtomicBool,
+pub(crate) struct QueueFamilyMap {
+    needs_remap: AtomicBool,
     map: RwLock<Vec<u32>>,
 }
 
-impl Families {
+impl QueueFamilyMap {
     /// Whether any has another number here.
-    pub(crate) fn are_used(&self) -> bool {
-        self.is_used.load(Ordering::Relaxed)
+    pub(crate) fn needs_remap(&self) -> bool {
+        self.needs_remap.load(Ordering::Relaxed)
     }
 
     /// The family here; what is no family stays what it is.
-    pub(crate) fn find(&self, recorded: u32) -> u32 {
-        if !self.are_used() {
+    pub(crate) fn remap(&self, recorded: u32) -> u32 {
+        if !self.needs_remap() {
             return recorded;
         }
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
@@ -29,11 +29,11 @@ impl Families {
     }
 
     /// Chooses a family for each of the trace, by their flags.
-    pub(crate) fn learn(&self, recorded: &[u32], here: &[u32]) {
+    pub(crate) fn build(&self, recorded: &[u32], here: &[u32]) {
         let chosen: Vec<u32> = recorded.iter().enumerate().map(|(at, it)| choose(at, *it, here)).collect();
         let is_other = chosen.iter().enumerate().any(|it| it.0 as u32 != *it.1);
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = chosen;
-        self.is_used.store(is_other, Ordering::Relaxed);
+        self.needs_remap.store(is_other, Ordering::Relaxed);
     }
 }
 
@@ -59,18 +59,18 @@ mod tests {
 
     #[test]
     fn a_family_becomes_the_least_that_can_do_as_much() {
-        let families = Families::default();
-        families.learn(&[7, 4, 2], &[4, 7, 6]);
-        assert!(families.are_used());
-        assert_eq!([0, 1, 2].map(|it| families.find(it)), [1, 0, 2]);
-        assert_eq!(families.find(vk::QUEUE_FAMILY_IGNORED), vk::QUEUE_FAMILY_IGNORED);
+        let families = QueueFamilyMap::default();
+        families.build(&[7, 4, 2], &[4, 7, 6]);
+        assert!(families.needs_remap());
+        assert_eq!([0, 1, 2].map(|it| families.remap(it)), [1, 0, 2]);
+        assert_eq!(families.remap(vk::QUEUE_FAMILY_IGNORED), vk::QUEUE_FAMILY_IGNORED);
     }
 
     #[test]
     fn the_same_families_are_left_alone() {
-        let families = Families::default();
-        families.learn(&[7, 4], &[7, 4, 2]);
-        assert!(!families.are_used());
-        assert_eq!(families.find(1), 1);
+        let families = QueueFamilyMap::default();
+        families.build(&[7, 4], &[7, 4, 2]);
+        assert!(!families.needs_remap());
+        assert_eq!(families.remap(1), 1);
     }
 }

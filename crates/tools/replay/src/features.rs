@@ -9,9 +9,9 @@ use crate::instance::out;
 
 /// What every structure of a chain begins with.
 #[repr(C)]
-struct Link {
+struct ChainLink {
     s_type: i32,
-    next: *mut Link,
+    next: *mut ChainLink,
 }
 
 /// Takes out of the request what the device does not have; gives the names of it.
@@ -19,7 +19,7 @@ struct Link {
 /// # Safety
 ///
 /// `info` must lead to a valid structure with a valid chain, all of it writable and referred to by nobody else.
-pub(crate) unsafe fn reduce(
+pub(crate) unsafe fn remove_unsupported(
     functions: &Functions,
     physical: vk::PhysicalDevice,
     info: *mut vk::DeviceCreateInfo,
@@ -27,17 +27,17 @@ pub(crate) unsafe fn reduce(
     let mut gone = Vec::new();
     let mut here = vk::PhysicalDeviceFeatures::zeroed();
     driver!(functions, GetPhysicalDeviceFeatures, FnGetPhysicalDeviceFeatures(physical, out(&mut here)));
-    // SAFETY: the structure and its chain are valid, by the contract of this function: each link begins with a `Link`,
+    // SAFETY: the structure and its chain are valid, by the contract of this function: each link begins with a `ChainLink`,
     // and has the layout of its type. `here` has the layout of the features that it is compared with.
     unsafe {
         if !(*info).p_enabled_features.is_null() {
             let wanted = (*info).p_enabled_features.as_mut_ptr().cast();
-            take_out(vk::PhysicalDeviceFeatures::layout(), wanted, (&raw const here).cast(), &mut gone);
+            clear_unsupported(vk::PhysicalDeviceFeatures::layout(), wanted, (&raw const here).cast(), &mut gone);
         }
-        let mut at = (*info.cast::<Link>()).next;
+        let mut at = (*info.cast::<ChainLink>()).next;
         while !at.is_null() {
             if let Some(layout) = structure_by_type((*at).s_type).filter(|it| is_features(it)) {
-                reduce_one(functions, physical, layout, at.cast(), &mut gone);
+                remove_unsupported_in(functions, physical, layout, at.cast(), &mut gone);
             }
             at = (*at).next;
         }
@@ -52,7 +52,7 @@ fn is_features(layout: &Layout) -> bool {
 /// # Safety
 ///
 /// `wanted` must lead to a structure of this layout, writable and referred to by nobody else.
-unsafe fn reduce_one(
+unsafe fn remove_unsupported_in(
     functions: &Functions,
     physical: vk::PhysicalDevice,
     layout: &'static Layout,
@@ -70,14 +70,14 @@ unsafe fn reduce_one(
     let here = if is_all { (&raw const all).cast() } else { own.as_ptr().cast() };
     // SAFETY: `wanted` has this layout, by the contract of this function; `here` leads to words of this frame that are
     // as large and were zero, or to `all`, which has it.
-    unsafe { take_out(layout, wanted, here, gone) };
+    unsafe { clear_unsupported(layout, wanted, here, gone) };
 }
 
 /// # Safety
 ///
 /// Both must lead to structures of this layout, aligned as those; the first must be writable and referred to by nobody
 /// else.
-unsafe fn take_out(layout: &'static Layout, wanted: *mut u8, here: *const u8, gone: &mut Vec<&'static str>) {
+unsafe fn clear_unsupported(layout: &'static Layout, wanted: *mut u8, here: *const u8, gone: &mut Vec<&'static str>) {
     for field in layout.fields {
         let at = field.at as usize;
         match field.ty {
@@ -94,7 +94,7 @@ unsafe fn take_out(layout: &'static Layout, wanted: *mut u8, here: *const u8, go
             }
             // SAFETY: the layout has this structure at this place, and both have the layout, by the contract of this
             // function.
-            Ty::Struct(inner) => unsafe { take_out(inner, wanted.add(at), here.add(at), gone) },
+            Ty::Struct(inner) => unsafe { clear_unsupported(inner, wanted.add(at), here.add(at), gone) },
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use crate::chain;
 use crate::error::ReplayError;
 use crate::functions::{Functions, driver};
 use crate::instance::out;
-use crate::perform::{Done, Performer};
+use crate::perform::{RecordedCall, Performer};
 
 /// Formats, and which may take their place, the best first.
 const ALTERNATIVES: [(vk::Format, &[vk::Format]); 6] = [
@@ -28,19 +28,19 @@ const ALTERNATIVES: [(vk::Format, &[vk::Format]); 6] = [
 
 /// Formats of the trace that are others here.
 #[derive(Default)]
-pub(crate) struct Formats {
-    is_used: AtomicBool,
+pub(crate) struct FormatMap {
+    needs_remap: AtomicBool,
     map: RwLock<Vec<(vk::Format, vk::Format)>>,
 }
 
-impl Formats {
-    pub(crate) fn are_used(&self) -> bool {
-        self.is_used.load(Ordering::Relaxed)
+impl FormatMap {
+    pub(crate) fn needs_remap(&self) -> bool {
+        self.needs_remap.load(Ordering::Relaxed)
     }
 
     /// The format here.
-    pub(crate) fn find(&self, recorded: vk::Format) -> vk::Format {
-        if !self.are_used() {
+    pub(crate) fn remap(&self, recorded: vk::Format) -> vk::Format {
+        if !self.needs_remap() {
             return recorded;
         }
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
@@ -48,8 +48,8 @@ impl Formats {
     }
 
     /// Asks a device what it has.
-    pub(crate) fn learn(&self, functions: &Functions, physical: vk::PhysicalDevice) {
-        self.choose(|format| {
+    pub(crate) fn query_device(&self, functions: &Functions, physical: vk::PhysicalDevice) {
+        self.choose_substitutes(|format| {
             let mut can = vk::FormatProperties::zeroed();
             driver!(
                 functions,
@@ -60,11 +60,11 @@ impl Formats {
         });
     }
 
-    fn choose(&self, has: impl Fn(vk::Format) -> bool) {
+    fn choose_substitutes(&self, has: impl Fn(vk::Format) -> bool) {
         let missing = ALTERNATIVES.iter().filter(|it| !has(it.0));
         let instead = |it: &(vk::Format, &[vk::Format])| Some((it.0, it.1.iter().copied().find(|it| has(*it))?));
         let chosen: Vec<_> = missing.filter_map(instead).collect();
-        self.is_used.store(!chosen.is_empty(), Ordering::Relaxed);
+        self.needs_remap.store(!chosen.is_empty(), Ordering::Relaxed);
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = chosen;
     }
 }
@@ -80,12 +80,12 @@ pub(crate) fn name(format: vk::Format) -> String {
 }
 
 /// What is made with a format: a view, a render pass, pipelines that render without one.
-pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let formats = &performer.replay.formats;
-    if done.has_failed() || !formats.are_used() {
-        return performer.plain(done);
+    if done.has_failed() || !formats.needs_remap() {
+        return performer.perform_unchanged(done);
     }
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     let image = laid.image;
     // SAFETY: `Laid::image` holds the parameters of this command. `required` and `elements` give structures in the
     // arena with valid chains, which nobody else refers to.
@@ -93,26 +93,26 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         match done.command() {
             vk::Command::CreateImageView => {
                 let info = performer.required(done, (*image.cast::<vk::CreateImageViewParams>()).p_create_info)?;
-                (*info).format = formats.find((*info).format);
+                (*info).format = formats.remap((*info).format);
             }
             vk::Command::CreateRenderPass => {
                 let info = performer.required(done, (*image.cast::<vk::CreateRenderPassParams>()).p_create_info)?;
                 for it in performer.elements(done, ((*info).p_attachments, (*info).attachment_count))? {
-                    (*it).format = formats.find((*it).format);
+                    (*it).format = formats.remap((*it).format);
                 }
             }
             vk::Command::CreateRenderPass2 => {
                 let info = performer.required(done, (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info)?;
                 for it in performer.elements(done, ((*info).p_attachments, (*info).attachment_count))? {
-                    (*it).format = formats.find((*it).format);
+                    (*it).format = formats.remap((*it).format);
                 }
             }
             vk::Command::CreateGraphicsPipelines => {
                 let it = image.cast::<vk::CreateGraphicsPipelinesParams>();
                 for info in performer.elements(done, ((*it).p_create_infos, (*it).create_info_count))? {
                     if let Some(it) = chain::find::<_, vk::PipelineRenderingCreateInfo>(info) {
-                        (*it).depth_attachment_format = formats.find((*it).depth_attachment_format);
-                        (*it).stencil_attachment_format = formats.find((*it).stencil_attachment_format);
+                        (*it).depth_attachment_format = formats.remap((*it).depth_attachment_format);
+                        (*it).stencil_attachment_format = formats.remap((*it).stencil_attachment_format);
                     }
                 }
             }
@@ -120,7 +120,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         }
     }
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)
+    performer.finish_call(done, laid, result)
 }
 
 #[cfg(test)]
@@ -129,17 +129,17 @@ mod tests {
 
     #[test]
     fn what_a_device_has_not_is_the_best_that_it_has() {
-        let formats = Formats::default();
-        formats.choose(|it| it != vk::Format::D24_UNORM_S8_UINT && it != vk::Format::D16_UNORM_S8_UINT);
-        assert_eq!(formats.find(vk::Format::D24_UNORM_S8_UINT), vk::Format::D32_SFLOAT_S8_UINT);
-        assert_eq!(formats.find(vk::Format::D16_UNORM_S8_UINT), vk::Format::D32_SFLOAT_S8_UINT);
-        assert_eq!(formats.find(vk::Format::D16_UNORM), vk::Format::D16_UNORM);
-        assert_eq!(formats.find(vk::Format::R8G8B8A8_UNORM), vk::Format::R8G8B8A8_UNORM);
-        formats.choose(|_| true);
-        assert!(!formats.are_used());
+        let formats = FormatMap::default();
+        formats.choose_substitutes(|it| it != vk::Format::D24_UNORM_S8_UINT && it != vk::Format::D16_UNORM_S8_UINT);
+        assert_eq!(formats.remap(vk::Format::D24_UNORM_S8_UINT), vk::Format::D32_SFLOAT_S8_UINT);
+        assert_eq!(formats.remap(vk::Format::D16_UNORM_S8_UINT), vk::Format::D32_SFLOAT_S8_UINT);
+        assert_eq!(formats.remap(vk::Format::D16_UNORM), vk::Format::D16_UNORM);
+        assert_eq!(formats.remap(vk::Format::R8G8B8A8_UNORM), vk::Format::R8G8B8A8_UNORM);
+        formats.choose_substitutes(|_| true);
+        assert!(!formats.needs_remap());
         // Where there is nothing at all, it stays what it is and is refused.
-        formats.choose(|_| false);
-        assert_eq!(formats.find(vk::Format::D24_UNORM_S8_UINT), vk::Format::D24_UNORM_S8_UINT);
+        formats.choose_substitutes(|_| false);
+        assert_eq!(formats.remap(vk::Format::D24_UNORM_S8_UINT), vk::Format::D24_UNORM_S8_UINT);
         assert_eq!(name(vk::Format::D24_UNORM_S8_UINT), "VK_FORMAT_D24_UNORM_S8_UINT");
     }
 }

@@ -32,7 +32,7 @@ impl Loader {
 
 /// Whom functions are asked of.
 #[derive(Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum ProcAddrSource {
     /// The loader, for an instance or none.
     Instance(vk::FnGetInstanceProcAddr, vk::Instance),
     Device(vk::FnGetDeviceProcAddr, vk::Device),
@@ -40,7 +40,7 @@ pub(crate) enum Source {
 
 /// The functions of an instance or device.
 pub(crate) struct Functions {
-    source: Source,
+    source: ProcAddrSource,
     found: Box<[AtomicUsize]>,
 }
 
@@ -48,15 +48,15 @@ pub(crate) struct Functions {
 const MISSING: usize = 1;
 
 impl Functions {
-    pub(crate) fn new(source: Source) -> Functions {
+    pub(crate) fn new(source: ProcAddrSource) -> Functions {
         Functions { source, found: Command::ALL.iter().map(|_| AtomicUsize::new(0)).collect() }
     }
 
     /// The instance, if they are those of one.
     pub(crate) fn instance(&self) -> Option<vk::Instance> {
         match self.source {
-            Source::Instance(_, instance) => Some(instance),
-            Source::Device(..) => None,
+            ProcAddrSource::Instance(_, instance) => Some(instance),
+            ProcAddrSource::Device(..) => None,
         }
     }
 
@@ -82,8 +82,8 @@ impl Functions {
             // exists: its id was found in the table of objects, or it is being created or destroyed by this thread.
             let vk::FnPtr(address) = unsafe {
                 match self.source {
-                    Source::Instance(get, instance) => get(instance, text),
-                    Source::Device(get, device) => get(device, text),
+                    ProcAddrSource::Instance(get, instance) => get(instance, text),
+                    ProcAddrSource::Device(get, device) => get(device, text),
                 }
             };
             if address != 0 {

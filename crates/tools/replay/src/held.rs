@@ -13,27 +13,27 @@ use lavascope_abi::{Command, ObjectId, Ptr};
 use lavascope_record::{Call, Outcome, View, from_trusted};
 use rustc_hash::FxHashMap;
 
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
-use crate::perform::{Done, Laid, Performer};
+use crate::perform::{RecordedCall, UnpackedCall, Performer};
 use crate::present;
 use crate::replay::lock;
-use crate::waiters::Limit;
+use crate::waiters::WaitLimit;
 
 /// What is held back.
 #[derive(Default)]
-pub(crate) struct Held(Mutex<State>);
+pub(crate) struct HeldSubmissions(Mutex<HeldQueues>);
 
 #[derive(Default)]
-struct State {
+struct HeldQueues {
     /// By queue of the trace.
-    queues: BTreeMap<ObjectId, VecDeque<Waiting>>,
-    semaphores: Semaphores,
+    queues: BTreeMap<ObjectId, VecDeque<HeldSubmission>>,
+    semaphores: SubmittedSignals,
 }
 
 /// What was submitted to be signaled. Semaphores that nobody knows are shared with others, and not waited for here.
 #[derive(Default)]
-struct Semaphores(FxHashMap<ObjectId, Signal>);
+struct SubmittedSignals(FxHashMap<ObjectId, Signal>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
@@ -42,24 +42,24 @@ enum Signal {
 }
 
 /// A submission that has not gone to the device, or not with all its batches.
-struct Waiting {
+struct HeldSubmission {
     enter: Vec<u64>,
     leave: Option<Vec<u64>>,
     stream: u32,
-    batches: Vec<Batch>,
+    batches: Vec<HeldBatch>,
     /// How many of them are submitted.
     submitted: usize,
 }
 
 /// Semaphores with the values of timelines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Batch {
+struct HeldBatch {
     waits: Vec<(ObjectId, u64)>,
     signals: Vec<(ObjectId, u64)>,
 }
 
-impl Semaphores {
-    fn is_ready(&self, batch: &Batch) -> bool {
+impl SubmittedSignals {
+    fn is_ready(&self, batch: &HeldBatch) -> bool {
         batch.waits.iter().all(|(id, value)| match self.0.get(id) {
             Some(Signal::Binary(is_signaled)) => *is_signaled,
             Some(Signal::Timeline(reached)) => reached >= value,
@@ -67,7 +67,7 @@ impl Semaphores {
         })
     }
 
-    fn submit(&mut self, batch: &Batch) {
+    fn apply_batch(&mut self, batch: &HeldBatch) {
         for (id, _) in &batch.waits {
             if let Some(Signal::Binary(is_signaled)) = self.0.get_mut(id) {
                 *is_signaled = false;
@@ -85,10 +85,10 @@ impl Semaphores {
     }
 
     /// How many batches from the first on can go, each counted as submitted for those behind it.
-    fn take_ready(&mut self, batches: &[Batch]) -> usize {
+    fn take_ready(&mut self, batches: &[HeldBatch]) -> usize {
         let mut count = 0;
         while let Some(it) = batches.get(count).filter(|it| self.is_ready(it)) {
-            self.submit(it);
+            self.apply_batch(it);
             count += 1;
         }
         count
@@ -111,12 +111,12 @@ fn values(it: Option<View<'_, vk::TimelineSemaphoreSubmitInfo>>) -> (&[u64], &[u
 }
 
 /// What the batches of a submission wait for and signal.
-fn batches(done: &Done<'_>) -> Vec<Batch> {
+fn batches(done: &RecordedCall<'_>) -> Vec<HeldBatch> {
     match Call::of(done.enter) {
         Some(Call::QueueSubmit(call)) => {
             let one = |it: View<'_, vk::SubmitInfo>| {
                 let (waits, signals) = values(it.chained());
-                Batch {
+                HeldBatch {
                     waits: valued(it.p_wait_semaphores(), waits),
                     signals: valued(it.p_signal_semaphores(), signals),
                 }
@@ -126,7 +126,7 @@ fn batches(done: &Done<'_>) -> Vec<Batch> {
         Some(Call::QueueBindSparse(call)) => {
             let one = |it: View<'_, vk::BindSparseInfo>| {
                 let (waits, signals) = values(it.chained());
-                Batch {
+                HeldBatch {
                     waits: valued(it.p_wait_semaphores(), waits),
                     signals: valued(it.p_signal_semaphores(), signals),
                 }
@@ -134,7 +134,7 @@ fn batches(done: &Done<'_>) -> Vec<Batch> {
             call.p_bind_info().iter().map(one).collect()
         }
         Some(Call::QueueSubmit2(call)) => {
-            let one = |it: View<'_, vk::SubmitInfo2>| Batch {
+            let one = |it: View<'_, vk::SubmitInfo2>| HeldBatch {
                 waits: it.p_wait_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
                 signals: it.p_signal_semaphore_infos().iter().map(|it| (id(it.semaphore.0), it.value)).collect(),
             };
@@ -142,41 +142,41 @@ fn batches(done: &Done<'_>) -> Vec<Batch> {
         }
         Some(Call::QueuePresentKHR(call)) => {
             let waits = call.p_present_info().map(|it| valued(it.p_wait_semaphores(), &[])).unwrap_or_default();
-            vec![Batch { waits, signals: Vec::new() }]
+            vec![HeldBatch { waits, signals: Vec::new() }]
         }
         _ => Vec::new(),
     }
 }
 
 /// A submission: at once where each queue of the trace is one here.
-pub(crate) fn submit(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.replay.clock.submit();
-    if let Some(what) = refusal(&*performer.device(done)?, done) {
+pub(crate) fn submit(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.replay.clock.count_submit();
+    if let Some(what) = unsupported_submit(&*performer.device(done)?, done) {
         return Err(performer.error(done, what));
     }
     if done.has_failed() || !performer.device(done)?.shares_queues {
-        return performer.plain(done);
+        return performer.perform_unchanged(done);
     }
-    performer.hold(done)
+    performer.hold_submission(done)
 }
 
 /// Why something cannot be submitted here, if so: drivers that do not have it may do nothing at all.
-pub(crate) fn refusal(device: &Device, done: &Done<'_>) -> Option<&'static str> {
+pub(crate) fn unsupported_submit(device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<&'static str> {
     let is_sparse = done.command() == Command::QueueBindSparse && !done.has_failed();
-    let is_missing = is_sparse && device.about.missing_features.contains(&"sparseBinding");
+    let is_missing = is_sparse && device.mapping.missing_features.contains(&"sparseBinding");
     is_missing.then_some("it binds sparse memory, which this device does not have")
 }
 
 /// A frame: it waits as submissions do.
-pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     match performer.device(done)?.shares_queues {
-        true => performer.hold(done),
+        true => performer.hold_submission(done),
         false => present::present(performer, done),
     }
 }
 
-pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.plain(done)?;
+pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.perform_unchanged(done)?;
     if !performer.device(done)?.shares_queues {
         return Ok(());
     }
@@ -191,55 +191,55 @@ pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &Done<'_>) -
         _ => Signal::Binary(false),
     };
     if let Some(made) = outcome.p_semaphore().and_then(|it| ObjectId::from_raw(it.0)) {
-        lock(&performer.replay.held.0).semaphores.0.insert(made, signal);
+        lock(&performer.replay.held_submissions.0).semaphores.0.insert(made, signal);
     }
     Ok(())
 }
 
 /// The host signals.
-pub(crate) fn signal(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.plain(done)?;
+pub(crate) fn signal(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.perform_unchanged(done)?;
     if let Some(Call::SignalSemaphore(call)) = Call::of(done.enter)
         && let Some(info) = call.p_signal_info()
     {
         let (semaphore, value) = (id(info.semaphore.0), info.value);
-        return performer.signaled(semaphore, value);
+        return performer.note_semaphore_signal(semaphore, value);
     }
     Ok(())
 }
 
 /// The host waits for a queue: what is held back of it comes first.
-pub(crate) fn queue_wait_idle(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    let queue = done.subject();
-    performer.until_free(done, |it| *it == queue)?;
-    let _waiting = performer.waits(done, "the device", Limit::None);
-    performer.plain(done)
+pub(crate) fn queue_wait_idle(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let queue = done.first_object();
+    performer.wait_until_released(done, |it| *it == queue)?;
+    let _waiting = performer.begin_wait(done, "the device", WaitLimit::Unlimited);
+    performer.perform_unchanged(done)
 }
 
 impl Performer<'_> {
     /// Something signals a semaphore that is no submission of the trace.
-    pub(crate) fn signaled(&mut self, semaphore: ObjectId, value: u64) -> Result<(), ReplayError> {
-        let mut state = lock(&self.replay.held.0);
+    pub(crate) fn note_semaphore_signal(&mut self, semaphore: ObjectId, value: u64) -> Result<(), ReplayError> {
+        let mut state = lock(&self.replay.held_submissions.0);
         state.semaphores.signal(semaphore, value);
-        self.release(&mut state)
+        self.submit_ready(&mut state)
     }
 
-    fn hold(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        let waiting = Waiting {
+    fn hold_submission(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        let waiting = HeldSubmission {
             enter: done.enter.words().to_vec(),
             leave: done.leave.map(|it| it.words().to_vec()),
             stream: self.stream,
             batches: batches(done),
             submitted: 0,
         };
-        let mut state = lock(&self.replay.held.0);
-        state.queues.entry(done.subject()).or_default().push_back(waiting);
-        self.release(&mut state)
+        let mut state = lock(&self.replay.held_submissions.0);
+        state.queues.entry(done.first_object()).or_default().push_back(waiting);
+        self.submit_ready(&mut state)
     }
 
     /// Submits all that can go now.
-    fn release(&mut self, state: &mut State) -> Result<(), ReplayError> {
-        let State { queues, semaphores } = state;
+    fn submit_ready(&mut self, state: &mut HeldQueues) -> Result<(), ReplayError> {
+        let HeldQueues { queues, semaphores } = state;
         let mut is_moving = true;
         while is_moving {
             is_moving = false;
@@ -249,7 +249,7 @@ impl Performer<'_> {
                     let is_whole = first.submitted + ready == first.batches.len();
                     if ready > 0 || is_whole {
                         is_moving = true;
-                        self.perform_held(first, ready)?;
+                        self.submit_held(first, ready)?;
                         first.submitted += ready;
                     }
                     if !is_whole {
@@ -263,42 +263,42 @@ impl Performer<'_> {
     }
 
     /// Submits some batches of what was held back.
-    fn perform_held(&mut self, it: &Waiting, ready: usize) -> Result<(), ReplayError> {
+    fn submit_held(&mut self, it: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
         // Both were checked when they came.
         let Some(enter) = from_trusted(&it.enter) else { return Ok(()) };
-        let done = Done { enter, leave: it.leave.as_deref().and_then(from_trusted) };
+        let done = RecordedCall { enter, leave: it.leave.as_deref().and_then(from_trusted) };
         let stream = std::mem::replace(&mut self.stream, it.stream);
-        let result = self.perform_part(&done, it, ready);
+        let result = self.submit_held_batches(&done, it, ready);
         self.stream = stream;
         result
     }
 
-    fn perform_part(&mut self, done: &Done<'_>, it: &Waiting, ready: usize) -> Result<(), ReplayError> {
+    fn submit_held_batches(&mut self, done: &RecordedCall<'_>, it: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
         if done.command() == Command::QueuePresentKHR {
             return present::present(self, done);
         }
-        let laid = self.lay_out(done)?;
+        let laid = self.unpack(done)?;
         if ready < it.batches.len() {
             let is_last = it.submitted + ready == it.batches.len();
-            // SAFETY: `Laid::image` holds the parameters of this command. `batches` read the same record, so that it
+            // SAFETY: `UnpackedCall::image` holds the parameters of this command. `batches` read the same record, so that it
             // has as many structures.
-            unsafe { cut(done.command(), laid, it.submitted..it.submitted + ready, is_last) };
+            unsafe { keep_batches(done.command(), laid, it.submitted..it.submitted + ready, is_last) };
         }
         let result = self.call(done, laid)?;
-        self.after(done, laid, result)
+        self.finish_call(done, laid, result)
     }
 
     /// Returns when nothing is held back of queues that somebody wants to be idle.
-    pub(crate) fn until_free(&self, done: &Done<'_>, is_meant: impl Fn(&ObjectId) -> bool) -> Result<(), ReplayError> {
+    pub(crate) fn wait_until_released(&self, done: &RecordedCall<'_>, is_meant: impl Fn(&ObjectId) -> bool) -> Result<(), ReplayError> {
         const NAP: Duration = Duration::from_micros(100);
-        let mut waiting = self.waits(done, "work that nobody signals", Limit::Short);
+        let mut waiting = self.begin_wait(done, "work that nobody signals", WaitLimit::Sliced);
         loop {
-            let state = lock(&self.replay.held.0);
+            let state = lock(&self.replay.held_submissions.0);
             if state.queues.iter().all(|it| it.1.is_empty() || !is_meant(it.0)) {
                 return Ok(());
             }
             drop(state);
-            waiting.look()?;
+            waiting.check()?;
             std::thread::sleep(NAP);
         }
     }
@@ -309,7 +309,7 @@ impl Performer<'_> {
 /// # Safety
 ///
 /// `laid` must hold the parameters of this command, and the range must lie in its batches.
-unsafe fn cut(command: Command, laid: Laid, batches: std::ops::Range<usize>, is_last: bool) {
+unsafe fn keep_batches(command: Command, laid: UnpackedCall, batches: std::ops::Range<usize>, is_last: bool) {
     let (first, count) = (batches.start as u64, batches.len() as u32);
     // SAFETY: `laid` holds the parameters of this command, by the contract of this function, and nobody else refers to
     // them.
@@ -351,10 +351,10 @@ mod tests {
     fn batches_go_as_far_as_what_they_wait_for_was_submitted() {
         let id = |serial| ObjectId::new(HandleType::Semaphore, serial).expect("a small number");
         let (timeline, binary, unknown) = (id(1), id(2), id(3));
-        let mut semaphores = Semaphores::default();
+        let mut semaphores = SubmittedSignals::default();
         semaphores.0.insert(timeline, Signal::Timeline(1));
         semaphores.0.insert(binary, Signal::Binary(false));
-        let batch = |waits: &[_], signals: &[_]| Batch { waits: waits.to_vec(), signals: signals.to_vec() };
+        let batch = |waits: &[_], signals: &[_]| HeldBatch { waits: waits.to_vec(), signals: signals.to_vec() };
         let all = [
             batch(&[(timeline, 1), (unknown, 0)], &[(binary, 0)]),
             batch(&[(binary, 0)], &[(timeline, 2)]),

@@ -9,22 +9,22 @@ use lavascope_record::record::{RecordHeader, RecordPhase};
 
 use crate::chaos::Chaos;
 use crate::error::ReplayError;
-use crate::options::Stopped;
+use crate::options::PausedCall;
 use crate::replay::{Replay, lock};
 
 /// How long one sleeps before one looks whether the replay goes on at all.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The speed of the original: no record comes earlier than it came then.
-pub(crate) struct Pace {
+pub(crate) struct OriginalPace {
     ticks_per_second: u64,
     /// When the first record of the part came, here and in the trace.
     first: Mutex<Option<(Instant, u64)>>,
 }
 
-impl Pace {
-    pub(crate) fn new(ticks_per_second: u64) -> Pace {
-        Pace { ticks_per_second: ticks_per_second.max(1), first: Mutex::default() }
+impl OriginalPace {
+    pub(crate) fn new(ticks_per_second: u64) -> OriginalPace {
+        OriginalPace { ticks_per_second: ticks_per_second.max(1), first: Mutex::default() }
     }
 
     /// When a record of this time is due.
@@ -36,7 +36,7 @@ impl Pace {
 }
 
 /// What holds one thread up.
-pub(crate) struct Hold<'a> {
+pub(crate) struct ThreadThrottle<'a> {
     replay: &'a Replay,
     stream: u32,
     chaos: Option<Chaos>,
@@ -44,23 +44,23 @@ pub(crate) struct Hold<'a> {
     pause: Option<u64>,
 }
 
-impl<'a> Hold<'a> {
+impl<'a> ThreadThrottle<'a> {
     /// None where nothing ever does.
-    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Option<Hold<'a>> {
+    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Option<ThreadThrottle<'a>> {
         let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
-        let is_own = |it: &&crate::options::Pause| it.stream.map_or(place == 0, |it| it == stream);
+        let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(place == 0, |it| it == stream);
         let pause = replay.options.pause.as_ref().filter(is_own).map(|it| it.call);
         let is_held = chaos.is_some() || pause.is_some() || replay.pace.is_some();
-        is_held.then_some(Hold { replay, stream, chaos, pause })
+        is_held.then_some(ThreadThrottle { replay, stream, chaos, pause })
     }
 
     /// Returns when the record may come.
     #[cold]
-    pub(crate) fn before(&mut self, head: &RecordHeader, time: u64) -> Result<(), ReplayError> {
+    pub(crate) fn wait_before(&mut self, head: &RecordHeader, time: u64) -> Result<(), ReplayError> {
         if let Some(chaos) = &mut self.chaos {
-            chaos.hold_up();
+            chaos.delay();
         }
-        if let Some(pace) = self.replay.pace.as_ref().filter(|_| self.replay.clock.began().is_some()) {
+        if let Some(pace) = self.replay.pace.as_ref().filter(|_| self.replay.clock.measured_since().is_some()) {
             self.sleep(pace.due(time))?;
         }
         if self.pause == Some(head.call) && head.kind == RecordPhase::Enter as u8 {
@@ -68,7 +68,7 @@ impl<'a> Hold<'a> {
             let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
             let is_paused = &self.replay.positions.is_paused;
             is_paused.store(true, Ordering::Relaxed);
-            self.replay.options.tell_pause(&Stopped { stream: self.stream, call: head.call, command });
+            self.replay.options.report_pause(&PausedCall { stream: self.stream, call: head.call, command });
             is_paused.store(false, Ordering::Relaxed);
         }
         Ok(())
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn records_are_as_far_apart_as_they_were() {
-        let pace = Pace::new(1000);
+        let pace = OriginalPace::new(1000);
         let first = pace.due(5000);
         assert_eq!(pace.due(5250), first + Duration::from_millis(250));
         // What a thread did before the first record that was seen is due at once.

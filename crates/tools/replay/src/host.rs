@@ -13,7 +13,7 @@ pub(crate) struct HostMemory {
 
 impl HostMemory {
     /// A piece of what a region reads. False where it cannot be.
-    pub(crate) fn keep(&mut self, it: &HostBytes<'_>) -> bool {
+    pub(crate) fn store(&mut self, it: &HostBytes<'_>) -> bool {
         const REGIONS_MAX: u64 = 1 << 16;
         let end = it.first.saturating_add(it.bytes.len() as u64);
         // Pieces come one behind the other, so memory grows with the file.
@@ -50,9 +50,9 @@ mod tests {
     fn pieces_come_together_and_gaps_are_refused() {
         let mut host = HostMemory::default();
         let piece = |region, first, bytes| HostBytes { region, first, bytes };
-        assert!(host.keep(&piece(1, 0, b"abc")) && host.keep(&piece(1, 3, b"de")));
+        assert!(host.store(&piece(1, 0, b"abc")) && host.store(&piece(1, 3, b"de")));
         assert_eq!(host.regions[1], b"abcde");
-        assert!(!host.keep(&piece(1, 6, b"x")) && !host.keep(&piece(1 << 40, 0, b"x")));
+        assert!(!host.store(&piece(1, 6, b"x")) && !host.store(&piece(1 << 40, 0, b"x")));
         assert!(host.address(1).is_some() && host.address(2).is_none());
     }
 }

@@ -11,20 +11,20 @@ use rustc_hash::FxHashMap;
 
 use crate::chain;
 use crate::error::ReplayError;
-use crate::functions::{Functions, Source, driver};
-use crate::objects::Object;
-use crate::options::Show;
-use crate::origin::{Origin, memory_of};
-use crate::pair::ids_of;
-use crate::perform::{Done, Laid, Performer};
+use crate::functions::{Functions, ProcAddrSource, driver};
+use crate::objects::ReplayObject;
+use crate::options::FrameOutput;
+use crate::origin::{RecordedDevice, memory_of};
+use crate::pair::output_ids;
+use crate::perform::{RecordedCall, UnpackedCall, Performer};
 use crate::replay::{GLOBAL, lock};
 use crate::screen;
 
 /// What the program that was captured learned of its physical devices.
-pub(crate) type Recorded = FxHashMap<ObjectId, Origin>;
+pub(crate) type RecordedDevices = FxHashMap<ObjectId, RecordedDevice>;
 
 /// Structures of the chain that lead to callbacks or settings of another machine.
-fn is_foreign(s_type: i32) -> bool {
+fn is_host_specific(s_type: i32) -> bool {
     let foreign = [
         vk::DebugUtilsMessengerCreateInfoEXT::layout(),
         vk::DebugReportCallbackCreateInfoEXT::layout(),
@@ -37,37 +37,37 @@ fn is_foreign(s_type: i32) -> bool {
     foreign.iter().any(|it| it.s_type() == Some(s_type))
 }
 
-pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     let image = laid.image.cast::<vk::CreateInstanceParams>();
-    // SAFETY: `Laid::image` holds the parameters of this command.
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command.
     let info = performer.required(done, unsafe { (*image).p_create_info })?;
-    // SAFETY: `Laid`: the structure lies in the arena, and nobody else refers to it.
+    // SAFETY: `UnpackedCall`: the structure lies in the arena, and nobody else refers to it.
     let is_asked = unsafe { (*info).enabled_extension_count > 0 };
     // The loader goes through all its files for that.
-    let is_asked = is_asked || performer.replay.options.show != Show::Nothing;
-    let available = if is_asked { available(performer) } else { Vec::new() };
-    // SAFETY: `Laid`: the structure, its chain and the texts that it names lie in the arena, and nobody else refers to
+    let is_asked = is_asked || performer.replay.options.frame_output != FrameOutput::Nothing;
+    let available = if is_asked { available_instance_extensions(performer) } else { Vec::new() };
+    // SAFETY: `UnpackedCall`: the structure, its chain and the texts that it names lie in the arena, and nobody else refers to
     // them.
     let kept: Vec<Ptr<u8>> = unsafe {
-        chain::retain(info, |it| !is_foreign(it));
+        chain::retain(info, |it| !is_host_specific(it));
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
-        let names = texts((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
-        let (kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&text_of(*it)));
-        for it in missing.iter().map(|it| text_of(*it)).filter(|it| !is_window_system(it)) {
+        let names = string_pointers((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
+        let (kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&c_string(*it)));
+        for it in missing.iter().map(|it| c_string(*it)).filter(|it| !is_window_system(it)) {
             performer.replay.remark(format!("this machine does not have the instance extension {it}"));
         }
         kept
     };
-    let all: Vec<Ptr<u8>> = kept.iter().copied().chain(shown(performer, &available)).collect();
+    let all: Vec<Ptr<u8>> = kept.iter().copied().chain(surface_extensions(performer, &available)).collect();
     let mut result = 0;
     // A layer may have surfaces without windows, which only it knows of; so that is tried.
     for names in if all.len() > kept.len() { vec![all, kept] } else { vec![kept] } {
-        // SAFETY: `Laid`: the structure lies in the arena, and nobody else refers to it. `names` lives until `call`
+        // SAFETY: `UnpackedCall`: the structure lies in the arena, and nobody else refers to it. `names` lives until `call`
         // returns.
         unsafe {
             (*info).enabled_extension_count = names.len() as u32;
@@ -78,18 +78,18 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
             break;
         }
     }
-    // SAFETY: `Laid::image` holds the parameters of this command; `lay_out` made room for the handle, of zeros.
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made room for the handle, of zeros.
     let instance = unsafe { performer.required(done, (*image).p_instance)?.read() };
-    let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
+    let source = ProcAddrSource::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
     pages::trim_memory();
-    performer.after(done, Laid { owner, ..laid }, result)
+    performer.finish_call(done, UnpackedCall { owner, ..laid }, result)
 }
 
 /// Extensions that the trace need not have, for one who wants to see frames.
-fn shown(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item = Ptr<u8>> {
-    let wanted = screen::instance_extensions(performer.replay.options.show).iter();
-    let is_tried = performer.replay.options.show == Show::Unseen;
+fn surface_extensions(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item = Ptr<u8>> {
+    let wanted = screen::instance_extensions(performer.replay.options.frame_output).iter();
+    let is_tried = performer.replay.options.frame_output == FrameOutput::Headless;
     let has = move |it: &&&CStr| is_tried || it.to_str().is_ok_and(|it| available.iter().any(|own| own == it));
     wanted.filter(has).map(|it| Ptr::new(it.as_ptr().expose_provenance() as u64)).collect::<Vec<_>>().into_iter()
 }
@@ -99,7 +99,7 @@ fn shown(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item 
 /// # Safety
 ///
 /// `first` must be null, or lead to `count` pointers.
-pub(crate) unsafe fn texts(first: Ptr<Ptr<u8>>, count: u32) -> Vec<Ptr<u8>> {
+pub(crate) unsafe fn string_pointers(first: Ptr<Ptr<u8>>, count: u32) -> Vec<Ptr<u8>> {
     if first.is_null() {
         return Vec::new();
     }
@@ -110,13 +110,13 @@ pub(crate) unsafe fn texts(first: Ptr<Ptr<u8>>, count: u32) -> Vec<Ptr<u8>> {
 /// # Safety
 ///
 /// `text` must lead to characters that end with a zero.
-pub(crate) unsafe fn text_of(text: Ptr<u8>) -> String {
+pub(crate) unsafe fn c_string(text: Ptr<u8>) -> String {
     // SAFETY: the text ends with a zero, by the contract of this function.
     unsafe { CStr::from_ptr(text.as_ptr().cast()) }.to_string_lossy().into_owned()
 }
 
 /// A name in an array of characters.
-pub(crate) fn name_of(characters: &[u8]) -> String {
+pub(crate) fn fixed_string(characters: &[u8]) -> String {
     let end = characters.iter().position(|it| *it == 0).unwrap_or(characters.len());
     String::from_utf8_lossy(&characters[..end]).into_owned()
 }
@@ -126,7 +126,7 @@ fn is_window_system(name: &str) -> bool {
     name.contains("surface") || name.contains("display")
 }
 
-fn available(performer: &Performer<'_>) -> Vec<String> {
+fn available_instance_extensions(performer: &Performer<'_>) -> Vec<String> {
     let Some(functions) = performer.replay.functions(GLOBAL) else { return Vec::new() };
     let ask = |count: &mut u32, first: Ptr<vk::ExtensionProperties>| {
         driver!(
@@ -140,7 +140,7 @@ fn available(performer: &Performer<'_>) -> Vec<String> {
     let mut all = vec![vk::ExtensionProperties::zeroed(); count as usize];
     ask(&mut count, out_slice(&mut all));
     all.truncate(count as usize);
-    all.iter().map(|it| name_of(&it.extension_name)).collect()
+    all.iter().map(|it| fixed_string(&it.extension_name)).collect()
 }
 
 /// A pointer through which a function writes.
@@ -157,8 +157,8 @@ pub(crate) fn out_slice<T>(targets: &mut [T]) -> Ptr<T> {
 const GPUS_MOST: usize = 16;
 
 /// The physical devices here, of an instance.
-fn devices_here(performer: &Performer<'_>, done: &Done<'_>) -> Result<(Vec<u64>, u32), ReplayError> {
-    let subject = done.subject();
+fn enumerate_here(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Result<(Vec<u64>, u32), ReplayError> {
+    let subject = done.first_object();
     let missing = || performer.error(done, format!("{subject} does not exist at this point"));
     let instance = performer.replay.objects.find(subject).ok_or_else(missing)?;
     let functions = performer.replay.functions(instance.owner).ok_or_else(missing)?;
@@ -195,34 +195,34 @@ fn devices_here(performer: &Performer<'_>, done: &Done<'_>) -> Result<(Vec<u64>,
     Ok((chosen.iter().map(|it| it.0).collect(), instance.owner))
 }
 
-pub(crate) fn physical_devices(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn physical_devices(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
     performer.arena.clear();
-    let ids = ids_of(leave, &mut performer.arena);
+    let ids = output_ids(leave, &mut performer.arena);
     if ids.is_empty() {
         return Ok(());
     }
-    let (here, owner) = devices_here(performer, done)?;
+    let (here, owner) = enumerate_here(performer, done)?;
     for (at, id) in ids.into_iter().enumerate() {
         // Asked again, they are the same.
         if performer.replay.objects.find(id).is_none() {
-            performer.name(done, id, Object { handle: here[at % here.len()], owner })?;
+            performer.add_object(done, id, ReplayObject { handle: here[at % here.len()], owner })?;
         }
     }
     Ok(())
 }
 
-pub(crate) fn physical_device_groups(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn physical_device_groups(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     physical_devices(performer, done)
 }
 
 /// Remembers what the program was told.
-pub(crate) fn learn(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn record_properties(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(outcome) = done.leave.and_then(Outcome::of) else { return Ok(()) };
-    let mut recorded = lock(&performer.replay.recorded);
-    let origin = recorded.entry(done.subject()).or_default();
-    let learn = |origin: &mut Origin, it: &vk::PhysicalDeviceProperties| {
-        (origin.name, origin.driver_version) = (name_of(&it.device_name), it.driver_version.into());
+    let mut recorded = lock(&performer.replay.recorded_devices);
+    let origin = recorded.entry(done.first_object()).or_default();
+    let learn = |origin: &mut RecordedDevice, it: &vk::PhysicalDeviceProperties| {
+        (origin.name, origin.driver_version) = (fixed_string(&it.device_name), it.driver_version.into());
     };
     let flags = |it: &vk::QueueFamilyProperties| it.queue_flags.0;
     match outcome {

@@ -12,16 +12,16 @@ use lavascope_record::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::chain;
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
 use crate::formats;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::perform::{Done, Performer};
+use crate::perform::{RecordedCall, Performer};
 use crate::replay::lock;
 
 /// A resource in a memory.
-struct Bound {
+struct BoundRange {
     resource: ObjectId,
     bytes: Range<u64>,
     /// Whether only the driver knows what the bytes mean.
@@ -30,17 +30,17 @@ struct Bound {
 
 /// All resources that are bound.
 #[derive(Default)]
-pub(crate) struct Bindings {
+pub(crate) struct MemoryBindings {
     /// By memory.
-    bound: Mutex<FxHashMap<ObjectId, Vec<Bound>>>,
+    bound: Mutex<FxHashMap<ObjectId, Vec<BoundRange>>>,
     /// The memory of each resource.
     memories: Mutex<FxHashMap<ObjectId, ObjectId>>,
     /// Images whose texels the host can find.
     linear: Mutex<FxHashSet<ObjectId>>,
 }
 
-impl Bindings {
-    fn add(&self, memory: ObjectId, it: Bound) {
+impl MemoryBindings {
+    fn add(&self, memory: ObjectId, it: BoundRange) {
         lock(&self.memories).insert(it.resource, memory);
         lock(&self.bound).entry(memory).or_default().push(it);
     }
@@ -49,22 +49,22 @@ impl Bindings {
         lock(&self.linear).remove(&resource);
         let memory = lock(&self.memories).remove(&resource);
         if let Some(all) = memory.and_then(|it| lock(&self.bound).get_mut(&it).map(std::mem::take)) {
-            let kept: Vec<Bound> = all.into_iter().filter(|it| it.resource != resource).collect();
+            let kept: Vec<BoundRange> = all.into_iter().filter(|it| it.resource != resource).collect();
             if let Some(memory) = memory {
                 lock(&self.bound).insert(memory, kept);
             }
         }
     }
 
-    pub(crate) fn end_memory(&self, memory: ObjectId) {
+    pub(crate) fn remove_memory(&self, memory: ObjectId) {
         lock(&self.bound).remove(&memory);
     }
 
     /// Which bytes of a range the host cannot have written, if any.
-    pub(crate) fn opaque(&self, memory: ObjectId, bytes: Range<u64>) -> Option<Vec<bool>> {
+    pub(crate) fn opaque_bytes(&self, memory: ObjectId, bytes: Range<u64>) -> Option<Vec<bool>> {
         let bound = lock(&self.bound);
         let all = bound.get(&memory)?;
-        let part = |it: &Bound| {
+        let part = |it: &BoundRange| {
             let (first, end) = (it.bytes.start.max(bytes.start), it.bytes.end.min(bytes.end));
             (first < end).then(|| (first - bytes.start) as usize..(end - bytes.start) as usize)
         };
@@ -79,26 +79,26 @@ impl Bindings {
 }
 
 /// An image: whether the host can find its texels.
-pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
+    let laid = performer.unpack(done)?;
     // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
     unsafe {
         let info = performer.required(done, (*laid.image.cast::<vk::CreateImageParams>()).p_create_info)?;
         // Images of a swapchain are plain images here, and so is what is bound to one.
         chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
-        let (there, here) = ((*info).format, performer.replay.formats.find((*info).format));
+        let (there, here) = ((*info).format, performer.replay.formats.remap((*info).format));
         if there != here {
             let (there, here) = (formats::name(there), formats::name(here));
             performer.replay.remark(format!("this device has no {there}: {here} takes its place"));
         }
-        (*info).format = performer.replay.formats.find((*info).format);
+        (*info).format = performer.replay.formats.remap((*info).format);
     }
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)?;
+    performer.finish_call(done, laid, result)?;
     let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return Ok(()) };
     let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
     if let Some(lavascope_record::Outcome::CreateImage(it)) = done.leave.and_then(lavascope_record::Outcome::of)
@@ -106,7 +106,7 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
         && is_linear
     {
         lock(&performer.replay.bindings.linear).insert(id);
-        if performer.device(done)?.is_foreign {
+        if performer.device(done)?.is_other_device {
             performer.replay.linear.add(id, call.p_create_info().map_or(vk::ImageType(1), |it| it.image_type));
         }
     }
@@ -114,7 +114,7 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
 }
 
 /// A buffer or image ends.
-pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let raw = match Call::of(done.enter) {
         Some(Call::DestroyBuffer(it)) => it.buffer.0,
         Some(Call::DestroyImage(it)) => it.image.0,
@@ -124,23 +124,23 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         performer.replay.bindings.remove(id);
         performer.replay.linear.remove(id);
     }
-    performer.plain(done)
+    performer.perform_unchanged(done)
 }
 
 impl Performer<'_> {
     /// Remembers what was bound.
-    pub(crate) fn note_bindings(&self, device: &Device, done: &Done<'_>) {
+    pub(crate) fn record_bindings(&self, device: &ReplayDevice, done: &RecordedCall<'_>) {
         let buffer = |buffer: u64, memory: u64, offset: u64| {
             let (Some(id), Some(memory)) = (ObjectId::from_raw(buffer), ObjectId::from_raw(memory)) else { return };
             let size = self.replay.addresses.size_of(id).unwrap_or(0);
             let bytes = offset..offset.saturating_add(size);
-            self.replay.bindings.add(memory, Bound { resource: id, bytes, is_opaque: false });
+            self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque: false });
         };
         let image = |image: u64, memory: u64, offset: u64| {
             let (Some(id), Some(memory)) = (ObjectId::from_raw(image), ObjectId::from_raw(memory)) else { return };
             let bytes = offset..offset.saturating_add(self.image_size(device, id));
             let is_opaque = !lock(&self.replay.bindings.linear).contains(&id);
-            self.replay.bindings.add(memory, Bound { resource: id, bytes, is_opaque });
+            self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque });
         };
         match Call::of(done.enter) {
             Some(Call::BindBufferMemory(it)) => buffer(it.buffer.0, it.memory.0, it.memory_offset),
@@ -155,7 +155,7 @@ impl Performer<'_> {
         }
     }
 
-    fn image_size(&self, device: &Device, id: ObjectId) -> u64 {
+    fn image_size(&self, device: &ReplayDevice, id: ObjectId) -> u64 {
         let Some(object) = self.replay.objects.find(id) else { return 0 };
         let mut needs: vk::MemoryRequirements = Structure::zeroed();
         driver!(
@@ -178,16 +178,16 @@ mod tests {
         let id = |ty, serial| ObjectId::new(ty, serial).expect("a small number");
         let memory = id(HandleType::DeviceMemory, 1);
         let (image, buffer) = (id(HandleType::Image, 1), id(HandleType::Buffer, 1));
-        let bindings = Bindings::default();
-        assert_eq!(bindings.opaque(memory, 0..10), None);
-        bindings.add(memory, Bound { resource: image, bytes: 2..8, is_opaque: true });
-        assert_eq!(bindings.opaque(memory, 0..4), Some(vec![false, false, true, true]));
-        assert_eq!(bindings.opaque(memory, 8..12), None);
-        bindings.add(memory, Bound { resource: buffer, bytes: 3..6, is_opaque: false });
-        assert_eq!(bindings.opaque(memory, 2..7), Some(vec![true, false, false, false, true]));
+        let bindings = MemoryBindings::default();
+        assert_eq!(bindings.opaque_bytes(memory, 0..10), None);
+        bindings.add(memory, BoundRange { resource: image, bytes: 2..8, is_opaque: true });
+        assert_eq!(bindings.opaque_bytes(memory, 0..4), Some(vec![false, false, true, true]));
+        assert_eq!(bindings.opaque_bytes(memory, 8..12), None);
+        bindings.add(memory, BoundRange { resource: buffer, bytes: 3..6, is_opaque: false });
+        assert_eq!(bindings.opaque_bytes(memory, 2..7), Some(vec![true, false, false, false, true]));
         bindings.remove(image);
-        assert_eq!(bindings.opaque(memory, 0..10), None);
+        assert_eq!(bindings.opaque_bytes(memory, 0..10), None);
         bindings.remove(buffer);
-        bindings.end_memory(memory);
+        bindings.remove_memory(memory);
     }
 }

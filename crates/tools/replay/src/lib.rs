@@ -70,26 +70,26 @@ use std::time::{Duration, Instant};
 use lavascope_trace::{Tail, Trace};
 
 pub use error::ReplayError;
-pub use memory::Results;
-pub use options::{Begin, Frames, Hung, Options, Pause, Paused, Show, Stopped, Watcher};
-pub use plan::{Plan, PlannedDevice, Refusal};
+pub use memory::WriteComparison;
+pub use options::{MeasureFrom, FrameCallback, HangCallback, ReplayOptions, PausePoint, PauseCallback, FrameOutput, PausedCall, ProgressCallback};
+pub use plan::{ReplayPlan, PlannedDevice, UnsupportedCall};
 pub use waiters::end_process;
 
-use alone::Part;
-use play::Player;
-use replay::{Purpose, Replay};
-use waiters::{Hang, INTERVAL};
+use alone::ScheduledStream;
+use play::StreamPlayer;
+use replay::{RunMode, Replay};
+use waiters::{HangDetector, INTERVAL};
 
 /// What a replay did.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct ReplaySummary {
     pub threads: usize,
     pub calls: u64,
     pub frames: u64,
     /// How long the part took that counts, and each of its frames but the first of a trace.
     pub time: Duration,
     pub frame_times: Vec<Duration>,
-    pub results: Results,
+    pub write_comparison: WriteComparison,
     /// What the user should know, each once.
     pub remarks: Vec<String>,
     /// Whether somebody did not want any more.
@@ -97,47 +97,47 @@ pub struct Summary {
 }
 
 /// Plays a whole trace. Where the device is another one than in the trace, what cannot be done here is looked for first.
-pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &Options) -> Result<Summary, ReplayError> {
-    let (result, _) = go_through(trace, tail, options, Purpose::Perform)?;
+pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> Result<ReplaySummary, ReplayError> {
+    let (result, _) = run(trace, tail, options, RunMode::Perform)?;
     match result {
-        Err(ReplayError::Elsewhere) => match plan(trace, tail, options) {
-            Ok(plan) if !plan.refused.is_empty() => Err(ReplayError::Refused(plan.refusals())),
+        Err(ReplayError::DifferentDevice) => match plan(trace, tail, options) {
+            Ok(plan) if !plan.unsupported.is_empty() => Err(ReplayError::Unsupported(plan.describe_unsupported())),
             // What is wrong with the trace itself is told where it is performed.
-            _ => go_through(trace, tail, options, Purpose::PerformAnyway)?.0,
+            _ => run(trace, tail, options, RunMode::PerformAnyway)?.0,
         },
         result => result,
     }
 }
 
 /// Finds out what a replay would do here.
-pub fn plan(trace: &Trace<'_>, tail: Option<&Tail>, options: &Options) -> Result<Plan, ReplayError> {
-    let options = Options { one_thread: true, chaos: None, pause: None, ..options.clone() };
-    let (result, replay) = go_through(trace, tail, &options, Purpose::Plan)?;
+pub fn plan(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> Result<ReplayPlan, ReplayError> {
+    let options = ReplayOptions { one_thread: true, chaos: None, pause: None, ..options.clone() };
+    let (result, replay) = run(trace, tail, &options, RunMode::Plan)?;
     let summary = result?;
     let planning = replay.plan.map(Mutex::into_inner).map(|it| it.unwrap_or_else(PoisonError::into_inner));
     let plan = planning.unwrap_or_default().plan;
-    Ok(Plan { calls: summary.calls, remarks: summary.remarks, ..plan })
+    Ok(ReplayPlan { calls: summary.calls, remarks: summary.remarks, ..plan })
 }
 
 /// Goes through a trace to its end.
-fn go_through(
+fn run(
     trace: &Trace<'_>,
     tail: Option<&Tail>,
-    options: &Options,
-    purpose: Purpose,
-) -> Result<(Result<Summary, ReplayError>, Replay), ReplayError> {
+    options: &ReplayOptions,
+    purpose: RunMode,
+) -> Result<(Result<ReplaySummary, ReplayError>, Replay), ReplayError> {
     let mut streams = trace.streams();
     streams.extend(tail.into_iter().flat_map(Tail::streams));
     streams.sort_unstable();
     streams.dedup();
-    let facts = trace.facts();
+    let facts = trace.metadata();
     let speed = facts.iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second);
     let replay = Replay::new(options.clone(), purpose, (facts, speed), &streams)?;
     let began = Instant::now();
-    let result = watched(&replay, || match replay.options.one_thread {
-        true => play_alone(&replay, trace, tail, &streams),
-        false => play_all(&replay, trace, tail, &streams),
+    let result = run_watched(&replay, || match replay.options.one_thread {
+        true => play_single_threaded(&replay, trace, tail, &streams),
+        false => play_threaded(&replay, trace, tail, &streams),
     });
     let is_interrupted = options.interrupt.load(Ordering::Relaxed);
     let result = match result {
@@ -146,7 +146,7 @@ fn go_through(
     };
     let end = Instant::now();
     let result = match result {
-        Ok(()) => match end::end(&replay) {
+        Ok(()) => match end::destroy_remaining(&replay) {
             // Whoever does not want any more does not want to hear of the rest either.
             Err(it) if is_interrupted => {
                 replay.remark(it.to_string());
@@ -154,17 +154,17 @@ fn go_through(
             }
             ended => ended,
         },
-        Err(ReplayError::Elsewhere) => end::end(&replay).and(Err(ReplayError::Elsewhere)),
+        Err(ReplayError::DifferentDevice) => end::destroy_remaining(&replay).and(Err(ReplayError::DifferentDevice)),
         // A device that does not get on must not be waited for.
         result => result,
     };
-    let summary = result.map(|()| Summary {
+    let summary = result.map(|()| ReplaySummary {
         threads: streams.len(),
         calls: replay.calls.load(Ordering::Relaxed),
         frames: replay.clock.frames(),
-        time: end - replay.clock.began().unwrap_or(began),
+        time: end - replay.clock.measured_since().unwrap_or(began),
         frame_times: replay.clock.take_times(),
-        results: *replay::lock(&replay.results),
+        write_comparison: *replay::lock(&replay.write_comparison),
         remarks: replay.remarks(),
         is_interrupted,
     });
@@ -172,20 +172,20 @@ fn go_through(
 }
 
 /// Does something, and tells whoever watches how far it is.
-fn watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
-    let Options { watcher, hung, .. } = &replay.options;
+fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
+    let ReplayOptions { on_progress: watcher, on_hang: hung, .. } = &replay.options;
     if replay.is_plan() || (watcher.is_none() && hung.is_none()) {
         return act();
     }
     std::thread::scope(|scope| {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
-            let mut hang = Hang::new(replay);
+            let mut hang = HangDetector::new(replay);
             while ended.recv_timeout(INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 if let Some(watcher) = watcher {
                     watcher(replay.positions.calls(), replay.clock.frames());
                 }
-                hang.look();
+                hang.check();
             }
         });
         let result = act();
@@ -195,12 +195,12 @@ fn watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
 }
 
 /// One thread of ours for each of the trace.
-fn play_all(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
+fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
-        let readers = ahead::readers(scope, trace, tail, streams);
+        let readers = ahead::stream_readers(scope, trace, tail, streams);
         let play = |((place, stream), reader): ((usize, &u32), _)| {
             let stream = *stream;
-            scope.spawn(move || Player::new(replay, stream, place).play(reader))
+            scope.spawn(move || StreamPlayer::new(replay, stream, place).play(reader))
         };
         let threads: Vec<_> = streams.iter().enumerate().zip(readers).map(play).collect();
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
@@ -211,16 +211,16 @@ fn play_all(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[
     if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(told)) }
 }
 
-fn play_alone(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
+fn play_single_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     std::thread::scope(|scope| {
-        let part = |((place, stream), reader): ((usize, &u32), _)| Part {
+        let part = |((place, stream), reader): ((usize, &u32), _)| ScheduledStream {
             stream: *stream,
-            player: Player::new(replay, *stream, place),
+            player: StreamPlayer::new(replay, *stream, place),
             reader,
-            is_over: false,
+            is_finished: false,
         };
-        let readers = ahead::readers(scope, trace, tail, streams);
-        let mut parts: Vec<Part<'_, '_, '_>> = streams.iter().enumerate().zip(readers).map(part).collect();
-        alone::play(replay, &mut parts)
+        let readers = ahead::stream_readers(scope, trace, tail, streams);
+        let mut parts: Vec<ScheduledStream<'_, '_, '_>> = streams.iter().enumerate().zip(readers).map(part).collect();
+        alone::play_streams(replay, &mut parts)
     })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_platform::threads::pin_to_processor;
 use lavascope_platform::wait;
 
-use crate::positions::Positions;
+use crate::positions::ThreadPositions;
 
 /// Long enough for whoever waits to fall asleep.
 const PAUSE: Duration = Duration::from_micros(150);
@@ -20,13 +20,13 @@ fn pin(place: usize) {
 }
 
 /// Nanoseconds of a hand-over between two threads that both run, the median of so many.
-pub fn both_running(times: u64) -> f64 {
-    let positions = Positions::new(&[1, 2], Arc::default());
+pub fn handover_spinning(times: u64) -> f64 {
+    let positions = ThreadPositions::new(&[1, 2], Arc::default());
     let turn = |place: usize, turn: u64, needed: u64| {
         // Nobody stops, and there is no circle.
         let _ = positions.wait(place, turn, (1 - place, needed));
         positions.publish(place, turn);
-        positions.settle(place);
+        positions.flush_wakeups(place);
     };
     thread::scope(|scope| {
         pin(0);
@@ -49,14 +49,14 @@ pub fn both_running(times: u64) -> f64 {
 }
 
 /// Nanoseconds from when a call is complete to when a thread that slept for it goes on, the median of so many.
-pub fn asleep(times: u64) -> f64 {
-    let positions = Positions::new(&[1, 2], Arc::default());
+pub fn handover_sleeping(times: u64) -> f64 {
+    let positions = ThreadPositions::new(&[1, 2], Arc::default());
     let wait = |turn: u64| {
         let _ = positions.wait(1, turn, (0, turn));
     };
     let wake = |turn: u64| {
         positions.publish(0, turn);
-        positions.settle(0);
+        positions.flush_wakeups(0);
     };
     wakes(times, wait, wake)
 }
@@ -112,6 +112,6 @@ mod tests {
 
     #[test]
     fn every_way_comes_to_its_end() {
-        assert!(both_running(50) > 0.0 && asleep(5) > 0.0 && bare_futex(5) > 0.0);
+        assert!(handover_spinning(50) > 0.0 && handover_sleeping(5) > 0.0 && bare_futex(5) > 0.0);
     }
 }

@@ -10,7 +10,7 @@ use loom::thread;
 #[allow(dead_code, clippy::duplicate_mod, reason = "compiled with other atomics, and only what is modeled is used")]
 mod mark;
 
-use mark::Mark;
+use mark::ProgressCounter;
 
 /// What the code under test is made of here.
 mod atomics {
@@ -22,19 +22,19 @@ mod atomics {
 
     /// A futex as the kernel has it: it looks at the number under the lock that those who wake take too.
     #[derive(Default)]
-    pub(crate) struct Bell {
-        rung: AtomicU32,
+    pub(crate) struct EventCount {
+        epoch: AtomicU32,
         lock: Mutex<()>,
         sleepers: Condvar,
     }
 
-    impl Bell {
-        pub(crate) fn listen(&self) -> u32 {
-            self.rung.load(Ordering::Acquire)
+    impl EventCount {
+        pub(crate) fn epoch(&self) -> u32 {
+            self.epoch.load(Ordering::Acquire)
         }
 
-        pub(crate) fn ring(&self) {
-            self.rung.fetch_add(1, Ordering::Release);
+        pub(crate) fn notify_all(&self) {
+            self.epoch.fetch_add(1, Ordering::Release);
             let _guard = self.lock.lock().expect("nobody panics");
             self.sleepers.notify_all();
         }
@@ -42,7 +42,7 @@ mod atomics {
         /// Without a time limit: whoever is missed sleeps for ever, and `loom` says so.
         pub(crate) fn wait(&self, heard: u32, _nap: Duration) -> bool {
             let guard = self.lock.lock().expect("nobody panics");
-            if self.rung.load(Ordering::Acquire) == heard {
+            if self.epoch.load(Ordering::Acquire) == heard {
                 drop(self.sleepers.wait(guard).expect("nobody panics"));
             }
             false
@@ -51,8 +51,8 @@ mod atomics {
 }
 
 /// As `Positions::sleep` does it.
-fn wait(own: &Mark, other: &Mark, until: u64) {
-    own.settle();
+fn wait(own: &ProgressCounter, other: &ProgressCounter, until: u64) {
+    own.flush_wakeups();
     while other.get() < until {
         other.sleep(until, Duration::MAX, || false);
     }
@@ -68,7 +68,7 @@ fn explore(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn whoever_sleeps_is_woken_and_sees_what_was_done() {
     explore(4, || {
-        let marks = Arc::new([Mark::default(), Mark::default()]);
+        let marks = Arc::new([ProgressCounter::default(), ProgressCounter::default()]);
         let work = Arc::new(loom::cell::UnsafeCell::new(0));
         let (other_marks, other_work) = (marks.clone(), work.clone());
         let other = thread::spawn(move || {
@@ -80,7 +80,7 @@ fn whoever_sleeps_is_woken_and_sees_what_was_done() {
         // SAFETY: nobody looks before the next number.
         work.with_mut(|it| unsafe { *it = 7 });
         marks[0].publish(2);
-        marks[0].settle();
+        marks[0].flush_wakeups();
         other.join().expect("it ends");
     });
 }
@@ -88,15 +88,15 @@ fn whoever_sleeps_is_woken_and_sees_what_was_done() {
 #[test]
 fn two_that_sleep_for_different_calls_are_both_woken() {
     explore(2, || {
-        let mark = Arc::new(Mark::default());
+        let mark = Arc::new(ProgressCounter::default());
         let sleep = |until: u64| {
             let mark = mark.clone();
-            thread::spawn(move || wait(&Mark::default(), &mark, until))
+            thread::spawn(move || wait(&ProgressCounter::default(), &mark, until))
         };
         let others = [sleep(1), sleep(2)];
         mark.publish(1);
         mark.publish(2);
-        mark.settle();
+        mark.flush_wakeups();
         for it in others {
             it.join().expect("it ends");
         }
@@ -106,12 +106,12 @@ fn two_that_sleep_for_different_calls_are_both_woken() {
 #[test]
 fn threads_that_take_turns_never_wait_for_each_other_for_ever() {
     explore(4, || {
-        let marks = Arc::new([Mark::default(), Mark::default()]);
+        let marks = Arc::new([ProgressCounter::default(), ProgressCounter::default()]);
         let other_marks = marks.clone();
         let other = thread::spawn(move || {
             wait(&other_marks[1], &other_marks[0], 1);
             other_marks[1].publish(1);
-            other_marks[1].settle();
+            other_marks[1].flush_wakeups();
         });
         marks[0].publish(1);
         wait(&marks[0], &marks[1], 1);
@@ -120,11 +120,11 @@ fn threads_that_take_turns_never_wait_for_each_other_for_ever() {
 }
 
 /// Whether there is an interleaving in which somebody falls asleep for good.
-fn is_missed(settles: bool) -> bool {
+fn misses_wakeup(settles: bool) -> bool {
     let missed = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let found = missed.clone();
     explore(4, move || {
-        let mark = Arc::new(Mark::default());
+        let mark = Arc::new(ProgressCounter::default());
         let other_mark = mark.clone();
         let other = thread::spawn(move || {
             let would_sleep = std::cell::Cell::new(false);
@@ -133,9 +133,9 @@ fn is_missed(settles: bool) -> bool {
         });
         mark.publish(1);
         if settles {
-            mark.settle();
+            mark.flush_wakeups();
         }
-        if other.join().expect("it ends") && mark.rings() == 0 {
+        if other.join().expect("it ends") && mark.wakeup_count() == 0 {
             found.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     });
@@ -144,6 +144,6 @@ fn is_missed(settles: bool) -> bool {
 
 #[test]
 fn only_settling_makes_sure_that_nobody_is_missed() {
-    assert!(is_missed(false), "then it need not be done");
-    assert!(!is_missed(true));
+    assert!(misses_wakeup(false), "then it need not be done");
+    assert!(!misses_wakeup(true));
 }

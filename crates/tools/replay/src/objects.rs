@@ -16,23 +16,23 @@ const TYPES: usize = 256;
 
 /// An object here: what the driver calls it, and whose functions are called with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Object {
+pub(crate) struct ReplayObject {
     pub(crate) handle: u64,
     pub(crate) owner: u32,
 }
 
-struct Slot {
+struct HandleSlot {
     /// Zero while there is no such object.
     handle: AtomicU64,
     owner: AtomicU32,
 }
 
 /// The objects of a type: slots, where there are any. Memory that nobody touched takes none.
-type Chunks = [AtomicPtr<Slots>; CHUNKS_MAX];
-type Slots = [Slot; CHUNK_SLOTS];
+type Chunks = [AtomicPtr<HandleChunk>; CHUNKS_MAX];
+type HandleChunk = [HandleSlot; CHUNK_SLOTS];
 
 /// All objects that are alive.
-pub(crate) struct Objects {
+pub(crate) struct ReplayObjects {
     types: Box<[AtomicPtr<Chunks>]>,
     /// Where there are slots: the type, and which of its chunks.
     used: Mutex<Vec<(usize, usize)>>,
@@ -66,14 +66,14 @@ unsafe fn get_or_make<T>(place: &AtomicPtr<T>) -> (&T, bool) {
     }
 }
 
-impl Objects {
-    pub(crate) fn new() -> Objects {
+impl ReplayObjects {
+    pub(crate) fn new() -> ReplayObjects {
         let types = (0..TYPES).map(|_| AtomicPtr::default()).collect();
-        Objects { types, used: Mutex::default() }
+        ReplayObjects { types, used: Mutex::default() }
     }
 
     #[inline]
-    fn slot(&self, id: ObjectId) -> Option<&Slot> {
+    fn slot(&self, id: ObjectId) -> Option<&HandleSlot> {
         let (ty, chunk, at) = split(id)?;
         // SAFETY: only `insert` stores here, by `get_or_make`, and only `drop` frees it; the loads acquire what was
         // stored.
@@ -81,16 +81,16 @@ impl Objects {
     }
 
     #[inline]
-    pub(crate) fn find(&self, id: ObjectId) -> Option<Object> {
+    pub(crate) fn find(&self, id: ObjectId) -> Option<ReplayObject> {
         let slot = self.slot(id)?;
         match slot.handle.load(Ordering::Acquire) {
             0 => None,
-            handle => Some(Object { handle, owner: slot.owner.load(Ordering::Relaxed) }),
+            handle => Some(ReplayObject { handle, owner: slot.owner.load(Ordering::Relaxed) }),
         }
     }
 
     /// An object begins. False where a trace has more objects of a type than anybody could make.
-    pub(crate) fn insert(&self, id: ObjectId, object: Object) -> bool {
+    pub(crate) fn insert(&self, id: ObjectId, object: ReplayObject) -> bool {
         let Some((ty, chunk, at)) = split(id) else { return false };
         // SAFETY: zeros are null pointers, and slots without objects; nothing else stores into these places.
         let (slots, is_new) = unsafe { get_or_make(&get_or_make(&self.types[ty]).0[chunk]) };
@@ -103,7 +103,7 @@ impl Objects {
     }
 
     /// All objects of a type, by their ids.
-    pub(crate) fn alive(&self, ty: HandleType) -> Vec<(ObjectId, Object)> {
+    pub(crate) fn alive(&self, ty: HandleType) -> Vec<(ObjectId, ReplayObject)> {
         let used = lock(&self.used).clone();
         let mut chunks: Vec<usize> = used.iter().filter(|it| it.0 == ty as usize).map(|it| it.1).collect();
         chunks.sort_unstable();
@@ -119,7 +119,7 @@ impl Objects {
     }
 }
 
-impl Drop for Objects {
+impl Drop for ReplayObjects {
     fn drop(&mut self) {
         for ty in self.types.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
             // SAFETY: `get_or_make` made the box, and `&mut self` says that nobody has a reference into it.
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn an_object_is_found_from_its_beginning_to_its_end() {
-        let objects = Objects::new();
+        let objects = ReplayObjects::new();
         let id = |serial| ObjectId::new(HandleType::Buffer, serial).expect("a small number");
-        let object = Object { handle: 7, owner: 3 };
+        let object = ReplayObject { handle: 7, owner: 3 };
         for serial in [0, 1, CHUNK_SLOTS as u64, (CHUNK_SLOTS * CHUNKS_MAX) as u64 - 1] {
             assert_eq!(objects.find(id(serial)), None);
             assert!(objects.insert(id(serial), object));
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn there_is_no_room_for_impossible_numbers() {
-        let objects = Objects::new();
+        let objects = ReplayObjects::new();
         let id = ObjectId::new(HandleType::Buffer, ObjectId::SERIAL_MAX).expect("the largest");
-        assert!(!objects.insert(id, Object { handle: 1, owner: 0 }));
-        assert!(!objects.insert(ObjectId::NULL, Object { handle: 1, owner: 0 }));
+        assert!(!objects.insert(id, ReplayObject { handle: 1, owner: 0 }));
+        assert!(!objects.insert(ObjectId::NULL, ReplayObject { handle: 1, owner: 0 }));
         assert_eq!(objects.find(id), None);
         objects.remove(id);
     }

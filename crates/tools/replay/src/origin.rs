@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What matters of a device for replaying on another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct RecordedDevice {
     pub(crate) name: String,
     pub(crate) driver_version: u64,
     /// Flags and heap of each type of memory.
@@ -15,9 +15,9 @@ pub(crate) struct Origin {
     pub(crate) families: Vec<u32>,
 }
 
-impl Origin {
+impl RecordedDevice {
     /// What a capture wrote down of a device, if it did.
-    pub(crate) fn of_facts(facts: &[Value], device: ObjectId) -> Option<Origin> {
+    pub(crate) fn from_metadata(facts: &[Value], device: ObjectId) -> Option<RecordedDevice> {
         let object = device.to_string();
         let facts = facts.iter().map(|it| &it["device"]).find(|it| it["object"] == object.as_str())?;
         let numbers = |list: &Value, name: &str| -> Vec<u32> {
@@ -26,7 +26,7 @@ impl Origin {
         };
         let types = &facts["memory_types"];
         let memory = numbers(types, "propertyFlags").into_iter().zip(numbers(types, "heapIndex")).collect();
-        Some(Origin {
+        Some(RecordedDevice {
             name: facts["name"].as_str().unwrap_or_default().to_owned(),
             driver_version: facts["driver_version"].as_u64().unwrap_or(0),
             memory,
@@ -60,9 +60,9 @@ mod tests {
         });
         let facts = [json!({ "program": "it" }), json!({ "device": device })];
         let id = |serial| ObjectId::new(HandleType::Device, serial).expect("a small number");
-        let origin = Origin::of_facts(&facts, id(3)).expect("it is there");
+        let origin = RecordedDevice::from_metadata(&facts, id(3)).expect("it is there");
         let memory = vec![(7, 0), (1, 1)];
-        assert_eq!(origin, Origin { name: "a GPU".into(), driver_version: 5, memory, families: vec![15] });
-        assert_eq!(Origin::of_facts(&facts, id(4)), None);
+        assert_eq!(origin, RecordedDevice { name: "a GPU".into(), driver_version: 5, memory, families: vec![15] });
+        assert_eq!(RecordedDevice::from_metadata(&facts, id(4)), None);
     }
 }

@@ -13,9 +13,9 @@ use lavascope_record::record::Record;
 
 /// Gathers the handles that a walk meets.
 #[derive(Default)]
-struct Made(RefCell<Vec<(HandleType, u64)>>);
+struct OutputHandles(RefCell<Vec<(HandleType, u64)>>);
 
-impl IdResolver for Made {
+impl IdResolver for OutputHandles {
     fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         self.0.borrow_mut().push((ty, handle));
         ObjectId::unknown(ty)
@@ -24,9 +24,9 @@ impl IdResolver for Made {
 
 /// Gathers the ids that a walk meets.
 #[derive(Default)]
-struct Named(RefCell<Vec<ObjectId>>);
+struct OutputIds(RefCell<Vec<ObjectId>>);
 
-impl HandleResolver for Named {
+impl HandleResolver for OutputIds {
     fn handle(&self, id: ObjectId) -> u64 {
         self.0.borrow_mut().push(id);
         1
@@ -34,8 +34,8 @@ impl HandleResolver for Named {
 }
 
 /// The objects that a leave record names.
-pub(crate) fn ids_of(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
-    let named = Named::default();
+pub(crate) fn output_ids(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
+    let named = OutputIds::default();
     let unpacker = Unpacker { handles: &named, purpose: UnpackPurpose::RoundTrip };
     // What cannot be laid out names nothing.
     let _ = unpacker.unpack(leave, arena);
@@ -48,7 +48,7 @@ pub(crate) fn ids_of(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
 ///
 /// `image` must hold the parameters of a call of the record's command that returned `result`, and all that they lead to
 /// must be valid until the arena is cleared.
-pub(crate) unsafe fn pair(
+pub(crate) unsafe fn match_output_handles(
     leave: Record<'_>,
     image: *const u8,
     result: u64,
@@ -59,17 +59,17 @@ pub(crate) unsafe fn pair(
     if !unsafe { outputs_image(leave.command().desc(), image, result, &mut outputs) } {
         return Some(Vec::new());
     }
-    let made = Made::default();
+    let made = OutputHandles::default();
     let mut packer = Packer::new(&made, &NoPackContext);
     // SAFETY: the outputs of a call that returned, in memory that lives until the arena is cleared.
     unsafe { packer.leave(&mut RecordBuffer::default(), leave.command(), outputs.as_ptr().cast(), 0) };
-    let (made, ids) = (made.0.into_inner(), ids_of(leave, arena));
+    let (made, ids) = (made.0.into_inner(), output_ids(leave, arena));
     let fits = made.len() == ids.len() && ids.iter().zip(&made).all(|(id, made)| id.ty() == Some(made.0));
     fits.then(|| ids.into_iter().zip(made.into_iter().map(|it| it.1)).collect())
 }
 
 /// Whether a command gives handles.
-pub(crate) fn gives_objects(desc: &CommandDesc) -> bool {
+pub(crate) fn returns_handles(desc: &CommandDesc) -> bool {
     desc.outputs.is_some_and(|it| layout_has_handles(it.layout, 0))
 }
 
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn what_makes_objects_is_known() {
         for it in [Command::CreateBuffer, Command::AllocateCommandBuffers, Command::GetDeviceQueue] {
-            assert!(gives_objects(it.desc()), "{}", it.desc().name);
+            assert!(returns_handles(it.desc()), "{}", it.desc().name);
         }
         for it in [Command::GetBufferMemoryRequirements, Command::CmdDraw, Command::QueueSubmit] {
-            assert!(!gives_objects(it.desc()), "{}", it.desc().name);
+            assert!(!returns_handles(it.desc()), "{}", it.desc().name);
         }
     }
 }

@@ -8,27 +8,27 @@ use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
 use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
 use lavascope_record::record::{HEADER_SIZE, Record};
 
-use crate::addresses::Addresses;
-use crate::device::Device;
+use crate::addresses::DeviceAddressMap;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
-use crate::families::Families;
+use crate::families::QueueFamilyMap;
 use crate::functions::Functions;
 use crate::generated::caller;
 use crate::host::HostMemory;
-use crate::objects::{Object, Objects};
-use crate::pair::{gives_objects, pair};
+use crate::objects::{ReplayObject, ReplayObjects};
+use crate::pair::{returns_handles, match_output_handles};
 use crate::replay::{GLOBAL, Replay, lock};
-use crate::straight::{Names, Shortcut};
-use crate::treat::Treatment;
+use crate::straight::{InPlaceHandles, CachedCall};
+use crate::treat::CommandHandler;
 
 /// A call that was complete in the trace.
-pub(crate) struct Done<'r> {
+pub(crate) struct RecordedCall<'r> {
     pub(crate) enter: Record<'r>,
     /// None for a command that returns nothing and writes nothing.
     pub(crate) leave: Option<Record<'r>>,
 }
 
-impl Done<'_> {
+impl RecordedCall<'_> {
     pub(crate) fn command(&self) -> Command {
         self.enter.command()
     }
@@ -47,7 +47,7 @@ impl Done<'_> {
     }
 
     /// The first parameter: whom the call is about.
-    pub(crate) fn subject(&self) -> ObjectId {
+    pub(crate) fn first_object(&self) -> ObjectId {
         ObjectId::from_raw(word(self.enter.words(), 0)).unwrap_or(ObjectId::NULL)
     }
 }
@@ -58,33 +58,33 @@ fn word(words: &[u64], at: usize) -> u64 {
 }
 
 /// Finds handles, and remembers what it did not find.
-struct Lookup<'a> {
-    objects: &'a Objects,
-    addresses: &'a Addresses,
-    families: &'a Families,
-    host: &'a HostMemory,
+struct HandleLookup<'a> {
+    objects: &'a ReplayObjects,
+    addresses: &'a DeviceAddressMap,
+    families: &'a QueueFamilyMap,
+    host_memory: &'a HostMemory,
     missing: Cell<Option<ObjectId>>,
 }
 
-impl HandleResolver for Lookup<'_> {
+impl HandleResolver for HandleLookup<'_> {
     fn has_addresses(&self) -> bool {
-        self.addresses.are_used()
+        self.addresses.needs_remap()
     }
 
     fn host_contents(&self, region: u64) -> Option<u64> {
-        self.host.address(region)
+        self.host_memory.address(region)
     }
 
     fn has_families(&self) -> bool {
-        self.families.are_used()
+        self.families.needs_remap()
     }
 
     fn family(&self, recorded: u32) -> u32 {
-        self.families.find(recorded)
+        self.families.remap(recorded)
     }
 
     fn address(&self, recorded: u64) -> u64 {
-        self.addresses.find(recorded).unwrap_or(recorded)
+        self.addresses.remap(recorded).unwrap_or(recorded)
     }
 
     fn handle(&self, id: ObjectId) -> u64 {
@@ -108,21 +108,21 @@ pub(crate) struct Performer<'a> {
     pub(crate) stream: u32,
     pub(crate) arena: Arena,
     /// What the next call reads of the host's own memory.
-    pub(crate) host: HostMemory,
+    pub(crate) host_memory: HostMemory,
     /// By owner, as far as this thread has met them.
     functions: Vec<Option<Arc<Functions>>>,
-    pub(crate) names: Names,
+    pub(crate) in_place_handles: InPlaceHandles,
     /// By number of the command; empty until there is one.
-    pub(crate) shortcuts: Vec<Option<Shortcut>>,
+    pub(crate) cached_calls: Vec<Option<CachedCall>>,
 }
 
-/// A call laid out as C memory, which [`Performer::lay_out`] makes.
+/// A call laid out as C memory, which [`Performer::unpack`] makes.
 ///
 /// `image` holds the parameters of the record's command, aligned to eight. It lies in the arena of the performer, and
-/// is valid, writable and referred to by nobody else until the next `lay_out` clears that arena. The pointers in it are
+/// is valid, writable and referred to by nobody else until the next `unpack` clears that arena. The pointers in it are
 /// null, or lead to as many elements as the counts beside them say, which lie in the arena too.
 #[derive(Clone, Copy)]
-pub(crate) struct Laid {
+pub(crate) struct UnpackedCall {
     pub(crate) image: *mut u8,
     pub(crate) owner: u32,
 }
@@ -133,43 +133,43 @@ impl<'a> Performer<'a> {
             replay,
             stream,
             arena: Arena::default(),
-            host: HostMemory::default(),
+            host_memory: HostMemory::default(),
             functions: Vec::new(),
-            names: Names::new(replay),
-            shortcuts: Vec::new(),
+            in_place_handles: InPlaceHandles::new(replay),
+            cached_calls: Vec::new(),
         }
     }
 
-    pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        let result = match self.replay.treatments.of(done.command()).treatment {
-            Treatment::Skip => Ok(()),
-            Treatment::Plain => self.plain(done),
-            Treatment::Special(special) => special(self, done),
+    pub(crate) fn perform(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        let result = match self.replay.handlers.of(done.command()).handler {
+            CommandHandler::Skip => Ok(()),
+            CommandHandler::Unchanged => self.perform_unchanged(done),
+            CommandHandler::Custom(special) => special(self, done),
         };
-        result.or_else(|it| self.replay.leave_out(it))
+        result.or_else(|it| self.replay.skip_call(it))
     }
 
-    pub(crate) fn error(&self, done: &Done<'_>, what: impl Into<String>) -> ReplayError {
+    pub(crate) fn error(&self, done: &RecordedCall<'_>, what: impl Into<String>) -> ReplayError {
         let (call, command) = (done.enter.call_number(), done.command().desc().name);
         ReplayError::Call { stream: self.stream, call, command, what: what.into() }
     }
 
     /// As it was.
-    pub(crate) fn plain(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
+    pub(crate) fn perform_unchanged(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
         if done.has_failed() {
             return Ok(());
         }
-        let laid = self.lay_out(done)?;
+        let laid = self.unpack(done)?;
         let result = self.call(done, laid)?;
-        self.host.clear();
-        self.after(done, laid, result)
+        self.host_memory.clear();
+        self.finish_call(done, laid, result)
     }
 
     /// The parameters as C memory, which lives until the next call is laid out.
-    pub(crate) fn lay_out(&mut self, done: &Done<'_>) -> Result<Laid, ReplayError> {
+    pub(crate) fn unpack(&mut self, done: &RecordedCall<'_>) -> Result<UnpackedCall, ReplayError> {
         self.arena.clear();
         let Replay { objects, addresses, families, .. } = self.replay;
-        let lookup = Lookup { objects, addresses, families, host: &self.host, missing: Cell::new(None) };
+        let lookup = HandleLookup { objects, addresses, families, host_memory: &self.host_memory, missing: Cell::new(None) };
         let unpacker = Unpacker { handles: &lookup, purpose: UnpackPurpose::Driver };
         let image = unpacker.unpack(done.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {
@@ -180,12 +180,12 @@ impl<'a> Performer<'a> {
             Level::Global => GLOBAL,
             _ => self.owner(done)?,
         };
-        Ok(Laid { image, owner })
+        Ok(UnpackedCall { image, owner })
     }
 
     /// The place that a parameter leads to and that the call needs. A record may have null there: its check knows what
     /// a record looks like, and not what a command needs.
-    pub(crate) fn required<T>(&self, done: &Done<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
+    pub(crate) fn required<T>(&self, done: &RecordedCall<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
         match pointer.is_null() {
             true => Err(self.error(done, "it has a null pointer where it needs a structure")),
             false => Ok(pointer.as_mut_ptr()),
@@ -195,30 +195,30 @@ impl<'a> Performer<'a> {
     /// The places of so many elements that a parameter leads to.
     pub(crate) fn elements<T>(
         &self,
-        done: &Done<'_>,
+        done: &RecordedCall<'_>,
         (first, count): (Ptr<T>, u32),
     ) -> Result<impl Iterator<Item = *mut T> + use<T>, ReplayError> {
         let first = if count == 0 { first.as_mut_ptr() } else { self.required(done, first)? };
         Ok((0..count as usize).map(move |at| first.wrapping_add(at)))
     }
 
-    pub(crate) fn owner(&self, done: &Done<'_>) -> Result<u32, ReplayError> {
-        let subject = done.subject();
+    pub(crate) fn owner(&self, done: &RecordedCall<'_>) -> Result<u32, ReplayError> {
+        let subject = done.first_object();
         let found = self.replay.objects.find(subject);
         found.map(|it| it.owner).ok_or_else(|| self.error(done, format!("{subject} does not exist at this point")))
     }
 
     /// Calls the driver.
-    pub(crate) fn call(&mut self, done: &Done<'_>, laid: Laid) -> Result<u64, ReplayError> {
+    pub(crate) fn call(&mut self, done: &RecordedCall<'_>, laid: UnpackedCall) -> Result<u64, ReplayError> {
         let command = done.command();
         let Some(function) = self.function(laid.owner, command) else {
             // Names and labels are for people.
             if command.desc().block.contains("debug") {
                 return Ok(0);
             }
-            return Err(self.error(done, needs_text(command)));
+            return Err(self.error(done, missing_command_text(command)));
         };
-        if done.subject().ty() == Some(HandleType::Queue) {
+        if done.first_object().ty() == Some(HandleType::Queue) {
             // SAFETY: the subject is the first parameter of the image, which is a handle of eight bytes.
             let queue = self.replay.queue_lock(unsafe { laid.image.cast::<u64>().read() });
             let _guard = lock(&queue);
@@ -227,7 +227,7 @@ impl<'a> Performer<'a> {
             return Ok(unsafe { caller(command)(function, laid.image) });
         }
         // SAFETY: `function` is the driver's for this command and `laid` holds its parameters: the record was checked,
-        // and `lay_out` refused ids of objects that do not exist. That the values are valid usage is a promise of the
+        // and `unpack` refused ids of objects that do not exist. That the values are valid usage is a promise of the
         // captured program: the replay makes its calls in the order of the trace, which keeps its external
         // synchronization.
         Ok(unsafe { caller(command)(function, laid.image) })
@@ -245,25 +245,25 @@ impl<'a> Performer<'a> {
     }
 
     /// After the driver returned: what failed is told, what is new gets its name, what ended is forgotten.
-    pub(crate) fn after(&mut self, done: &Done<'_>, laid: Laid, result: u64) -> Result<(), ReplayError> {
+    pub(crate) fn finish_call(&mut self, done: &RecordedCall<'_>, laid: UnpackedCall, result: u64) -> Result<(), ReplayError> {
         let desc = done.command().desc();
         if matches!(desc.outputs.map(|it| it.result), Some(ResultKind::Codes { .. })) && (result as u32 as i32) < 0 {
             let code = lavascope_abi::Result(result as u32 as i32);
             return Err(self.error(done, format!("the driver answers {}", result_name(code))));
         }
-        if let Some(leave) = done.leave.filter(|_| gives_objects(desc)) {
+        if let Some(leave) = done.leave.filter(|_| returns_handles(desc)) {
             // SAFETY: `laid` holds the parameters of the call of this command that has just returned `result`.
-            let made = unsafe { pair(leave, laid.image, result, &mut self.arena) };
+            let made = unsafe { match_output_handles(leave, laid.image, result, &mut self.arena) };
             let made = made.ok_or_else(|| self.error(done, "it gives other objects than in the trace"))?;
             for (id, handle) in made {
-                self.name(done, id, Object { handle, owner: laid.owner })?;
+                self.add_object(done, id, ReplayObject { handle, owner: laid.owner })?;
             }
         }
-        self.forget(done);
+        self.remove_destroyed(done);
         Ok(())
     }
 
-    pub(crate) fn name(&self, done: &Done<'_>, id: ObjectId, object: Object) -> Result<(), ReplayError> {
+    pub(crate) fn add_object(&self, done: &RecordedCall<'_>, id: ObjectId, object: ReplayObject) -> Result<(), ReplayError> {
         match self.replay.objects.insert(id, object) {
             true => Ok(()),
             false => Err(self.error(done, format!("{id} is no object that a program could have"))),
@@ -271,7 +271,7 @@ impl<'a> Performer<'a> {
     }
 
     /// What a call ends does not exist any more.
-    pub(crate) fn forget(&self, done: &Done<'_>) {
+    pub(crate) fn remove_destroyed(&self, done: &RecordedCall<'_>) {
         let desc = done.command().desc();
         if !desc.name.starts_with("vkDestroy") && !desc.name.starts_with("vkFree") {
             return;
@@ -307,13 +307,13 @@ impl<'a> Performer<'a> {
     }
 
     /// The device that a call is about.
-    pub(crate) fn device(&self, done: &Done<'_>) -> Result<Arc<Device>, ReplayError> {
+    pub(crate) fn device(&self, done: &RecordedCall<'_>) -> Result<Arc<ReplayDevice>, ReplayError> {
         let owner = self.owner(done)?;
         self.replay.device(owner).ok_or_else(|| self.error(done, "its device does not exist at this point"))
     }
 
     /// The handle here of an object that a call needs; null stays null.
-    pub(crate) fn handle(&self, done: &Done<'_>, raw: u64) -> Result<u64, ReplayError> {
+    pub(crate) fn handle(&self, done: &RecordedCall<'_>, raw: u64) -> Result<u64, ReplayError> {
         match ObjectId::from_raw(raw) {
             Some(id) if id.is_null() || id.is_unknown() => Ok(0),
             Some(id) => match self.replay.objects.find(id) {
@@ -326,7 +326,7 @@ impl<'a> Performer<'a> {
 }
 
 /// Why a command cannot be called.
-pub(crate) fn needs_text(command: Command) -> String {
+pub(crate) fn missing_command_text(command: Command) -> String {
     format!("this driver does not have it; it needs {}", command.desc().block)
 }
 
@@ -349,8 +349,8 @@ mod tests {
     use lavascope_record::facts::NoPackContext;
 
     use super::*;
-    use crate::options::Options;
-    use crate::replay::Purpose as ReplayPurpose;
+    use crate::options::ReplayOptions;
+    use crate::replay::RunMode as ReplayPurpose;
 
     /// No object has an id.
     struct NoIds;
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_record_with_a_null_pointer_that_the_call_needs_is_an_error() {
-        let replay = Replay::new(Options::default(), ReplayPurpose::Perform, (Vec::new(), 1), &[0]);
+        let replay = Replay::new(ReplayOptions::default(), ReplayPurpose::Perform, (Vec::new(), 1), &[0]);
         let replay = replay.expect("there is a loader");
         let mut instance = vk::Instance(0);
         let parameters = vk::CreateInstanceParams {
@@ -376,7 +376,7 @@ mod tests {
         // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
         // null.
         let words = unsafe { packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0) };
-        let done = Done { enter: lavascope_record::check(words).expect("it is well formed"), leave: None };
+        let done = RecordedCall { enter: lavascope_record::check(words).expect("it is well formed"), leave: None };
         let result = Performer::new(&replay, 0).perform(&done);
         let message = result.expect_err("nothing can be created of it").to_string();
         assert!(message.contains("a null pointer where it needs a structure"), "{message}");

@@ -4,16 +4,16 @@ use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_picture::{Picture, TexelFormat, copy_region};
 
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::functions::{Functions, driver};
 use crate::instance::out;
 use crate::perform::Performer;
-use crate::present::{Swapchain, check};
+use crate::present::{VirtualSwapchain, check};
 use crate::replay::lock;
 
 impl Performer<'_> {
     /// What an image holds that was just presented. Nothing may be under way on its queue.
-    pub(crate) fn read(&self, swapchain: &Swapchain, image: vk::Image) -> Result<Picture, String> {
+    pub(crate) fn read_image(&self, swapchain: &VirtualSwapchain, image: vk::Image) -> Result<Picture, String> {
         let format = swapchain.format();
         let texels = TexelFormat::of(format).ok_or_else(|| format!("format {} cannot be shown", format.0))?;
         let extent = swapchain.extent();
@@ -29,7 +29,7 @@ impl Performer<'_> {
 
 /// A buffer that the host can read, and a command buffer to fill it.
 struct Staging<'a> {
-    device: &'a Device,
+    device: &'a ReplayDevice,
     buffer: vk::Buffer,
     memory: vk::DeviceMemory,
     pool: vk::CommandPool,
@@ -37,7 +37,7 @@ struct Staging<'a> {
 }
 
 impl<'a> Staging<'a> {
-    fn new(device: &'a Device, size: u64) -> Result<Staging<'a>, String> {
+    fn new(device: &'a ReplayDevice, size: u64) -> Result<Staging<'a>, String> {
         let mut it =
             Staging { device, buffer: vk::Buffer(0), memory: vk::DeviceMemory(0), pool: vk::CommandPool(0), size };
         let (functions, handle) = (&device.functions, device.handle);
@@ -53,7 +53,7 @@ impl<'a> Staging<'a> {
             FnGetBufferMemoryRequirements(handle, it.buffer, out(&mut needs))
         );
         let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
-        let ty = device.find_memory(needs.memory_type_bits, host).ok_or("no memory that the host can read")?;
+        let ty = device.find_memory_type(needs.memory_type_bits, host).ok_or("no memory that the host can read")?;
         let info = vk::MemoryAllocateInfo {
             allocation_size: needs.size,
             memory_type_index: ty,

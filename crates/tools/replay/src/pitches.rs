@@ -14,44 +14,44 @@ use rustc_hash::FxHashMap;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::perform::{Done, Performer};
+use crate::perform::{RecordedCall, Performer};
 use crate::replay::lock;
 
 /// Images whose texels the host can find, and that are elsewhere here.
 #[derive(Default)]
-pub(crate) struct LinearImages(Mutex<FxHashMap<ObjectId, Arc<Pitches>>>);
+pub(crate) struct LinearImages(Mutex<FxHashMap<ObjectId, Arc<LinearLayout>>>);
 
 /// Where the texels of one image are.
 #[derive(Default)]
-pub(crate) struct Pitches {
+pub(crate) struct LinearLayout {
     /// Whether it has slices behind each other.
     has_slices: bool,
-    parts: Mutex<Vec<Part>>,
+    subresources: Mutex<Vec<SubresourceMapping>>,
 }
 
 /// One subresource, in the trace and here.
 #[derive(Clone, Copy)]
-struct Part {
-    there: vk::SubresourceLayout,
-    here: vk::SubresourceLayout,
+struct SubresourceMapping {
+    recorded: vk::SubresourceLayout,
+    replayed: vk::SubresourceLayout,
 }
 
 /// Bytes that lie together in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) there: u64,
-    pub(crate) here: u64,
+pub(crate) struct RowMapping {
+    pub(crate) recorded_offset: u64,
+    pub(crate) replay_offset: u64,
     pub(crate) size: u64,
 }
 
 impl LinearImages {
     pub(crate) fn add(&self, id: ObjectId, ty: vk::ImageType) {
         // Three dimensions.
-        let pitches = Pitches { has_slices: ty.0 == 2, parts: Mutex::default() };
+        let pitches = LinearLayout { has_slices: ty.0 == 2, subresources: Mutex::default() };
         lock(&self.0).insert(id, Arc::new(pitches));
     }
 
-    pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<Pitches>> {
+    pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<LinearLayout>> {
         lock(&self.0).get(&id).cloned()
     }
 
@@ -60,17 +60,17 @@ impl LinearImages {
     }
 }
 
-impl Pitches {
-    fn learn(&self, it: Part) {
-        let mut parts = lock(&self.parts);
-        parts.retain(|known| known.there.offset != it.there.offset);
+impl LinearLayout {
+    fn insert(&self, it: SubresourceMapping) {
+        let mut parts = lock(&self.subresources);
+        parts.retain(|known| known.recorded.offset != it.recorded.offset);
         parts.push(it);
     }
 
     /// Where bytes of the image in the trace are here. What lies between rows is nowhere.
-    pub(crate) fn pieces(&self, bytes: &Range<u64>) -> Vec<Piece> {
+    pub(crate) fn row_mappings(&self, bytes: &Range<u64>) -> Vec<RowMapping> {
         let mut all = Vec::new();
-        for Part { there, here } in lock(&self.parts).iter() {
+        for SubresourceMapping { recorded: there, replayed: here } in lock(&self.subresources).iter() {
             let end = there.offset.saturating_add(there.size).min(bytes.end);
             let mut at = there.offset.max(bytes.start);
             while at < end {
@@ -85,7 +85,7 @@ impl Pitches {
                 let size = (here.row_pitch.min(pitch)).saturating_sub(column).min(end - at);
                 if size > 0 {
                     let first = here.offset + slice * here.depth_pitch + row * here.row_pitch + column;
-                    all.push(Piece { there: at, here: first, size });
+                    all.push(RowMapping { recorded_offset: at, replay_offset: first, size });
                 }
                 at = next;
             }
@@ -95,7 +95,7 @@ impl Pitches {
 }
 
 /// Where texels are, asked here too.
-pub(crate) fn ask(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn query_subresource_layout(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let (image, there) = match (Call::of(done.enter), done.leave.and_then(Outcome::of)) {
         (Some(Call::GetImageSubresourceLayout(call)), Some(Outcome::GetImageSubresourceLayout(outcome))) => {
             (call.image.0, outcome.p_layout().map(|it| *it.get()).zip(call.p_subresource().map(|it| *it.get())))
@@ -116,7 +116,7 @@ pub(crate) fn ask(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), 
         GetImageSubresourceLayout,
         FnGetImageSubresourceLayout(device.handle, handle, vk::Ptr::to(&subresource), out(&mut here))
     );
-    pitches.learn(Part { there, here });
+    pitches.insert(SubresourceMapping { recorded: there, replayed: here });
     Ok(())
 }
 
@@ -128,28 +128,28 @@ mod tests {
         vk::SubresourceLayout { offset, size, row_pitch, depth_pitch, array_pitch: 0 }
     }
 
-    fn pieces(it: &Pitches, bytes: Range<u64>) -> Vec<(u64, u64, u64)> {
-        it.pieces(&bytes).iter().map(|it| (it.there, it.here, it.size)).collect()
+    fn pieces(it: &LinearLayout, bytes: Range<u64>) -> Vec<(u64, u64, u64)> {
+        it.row_mappings(&bytes).iter().map(|it| (it.recorded_offset, it.replay_offset, it.size)).collect()
     }
 
     #[test]
     fn rows_go_where_they_are_here() {
-        let image = Pitches::default();
+        let image = LinearLayout::default();
         assert_eq!(pieces(&image, 0..100), []);
-        image.learn(Part { there: layout(10, 48, 16, 0), here: layout(0, 60, 20, 0) });
+        image.insert(SubresourceMapping { recorded: layout(10, 48, 16, 0), replayed: layout(0, 60, 20, 0) });
         assert_eq!(pieces(&image, 0..100), [(10, 0, 16), (26, 20, 16), (42, 40, 16)]);
         // From the middle of a row to the middle of the next.
         assert_eq!(pieces(&image, 20..30), [(20, 10, 6), (26, 20, 4)]);
         // Closer rows: what lies between those of the trace goes nowhere.
-        image.learn(Part { there: layout(10, 48, 16, 0), here: layout(0, 36, 12, 0) });
+        image.insert(SubresourceMapping { recorded: layout(10, 48, 16, 0), replayed: layout(0, 36, 12, 0) });
         assert_eq!(pieces(&image, 0..44), [(10, 0, 12), (26, 12, 12), (42, 24, 2)]);
         assert_eq!(pieces(&image, 23..26), []);
     }
 
     #[test]
     fn slices_have_a_pitch_of_their_own() {
-        let image = Pitches { has_slices: true, parts: Mutex::default() };
-        image.learn(Part { there: layout(0, 64, 8, 32), here: layout(4, 300, 10, 100) });
+        let image = LinearLayout { has_slices: true, subresources: Mutex::default() };
+        image.insert(SubresourceMapping { recorded: layout(0, 64, 8, 32), replayed: layout(4, 300, 10, 100) });
         assert_eq!(pieces(&image, 28..44), [(28, 38, 4), (32, 104, 8), (40, 114, 4)]);
     }
 }

@@ -9,40 +9,40 @@ use lavascope_abi::{Command, ObjectId, Structure};
 use lavascope_record::{Call, Outcome};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bind::{Resource, fits, needs_of};
-use crate::device::Device;
+use crate::bind::{Resource, fits_in_memory, memory_requirements};
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
-use crate::formats::{self, Formats};
+use crate::formats::{self, FormatMap};
 use crate::functions::driver;
 use crate::instance::out;
-use crate::objects::Object;
-use crate::pair::{gives_objects, ids_of};
-use crate::perform::{Done, Performer, needs_text};
+use crate::objects::ReplayObject;
+use crate::pair::{returns_handles, output_ids};
+use crate::perform::{RecordedCall, Performer, missing_command_text};
 use crate::replay::lock;
-use crate::treat::{Treatment, is_elsewhere, is_surface};
+use crate::treat::{CommandHandler, is_platform_specific, creates_surface};
 use crate::{addresses, blobs, capabilities, device, held, instance, layout, pipeline, present};
 
 /// What a replay would do.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ReplayPlan {
     pub calls: u64,
     pub frames: u64,
     pub submits: u64,
     pub devices: Vec<PlannedDevice>,
     /// What cannot be done here, each kind with its first call.
-    pub refused: Vec<Refusal>,
+    pub unsupported: Vec<UnsupportedCall>,
     /// What else the user should know.
     pub remarks: Vec<String>,
 }
 
-impl Plan {
+impl ReplayPlan {
     /// What cannot be done here, a line each.
-    pub fn refusals(&self) -> String {
-        let line = |it: &Refusal| {
+    pub fn describe_unsupported(&self) -> String {
+        let line = |it: &UnsupportedCall| {
             let more = if it.times > 1 { format!(" ({} times)", it.times) } else { String::new() };
             format!("thread {}, call {}, {}: {}{more}", it.stream, it.call, it.command, it.what)
         };
-        self.refused.iter().map(line).collect::<Vec<_>>().join("\n")
+        self.unsupported.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -50,8 +50,8 @@ impl Plan {
 #[derive(Clone, Debug, Default)]
 pub struct PlannedDevice {
     /// How it is called in the trace and here; the first is empty where the trace does not tell.
-    pub there: String,
-    pub here: String,
+    pub recorded_name: String,
+    pub replay_name: String,
     /// Whether it is the same device with the same driver, as far as the trace tells.
     pub is_same: bool,
     pub missing_extensions: Vec<String>,
@@ -64,12 +64,12 @@ pub struct PlannedDevice {
     /// Whether several queues of the trace are one here.
     pub shares_queues: bool,
     /// Resources that do not fit where they were, and the bytes of memory that they get of their own.
-    pub own_memory: (u64, u64),
+    pub relocated: (u64, u64),
 }
 
 /// A kind of call that cannot be made here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct UnsupportedCall {
     /// The first of them.
     pub stream: u32,
     pub call: u64,
@@ -81,31 +81,31 @@ pub struct Refusal {
 
 /// What is known while a plan is made.
 #[derive(Default)]
-pub(crate) struct Planning {
-    pub(crate) plan: Plan,
+pub(crate) struct PlanBuilder {
+    pub(crate) plan: ReplayPlan,
     /// The place of a device in the plan, by owner.
     devices: FxHashMap<u32, usize>,
     /// Bytes and type of memory here.
     memories: FxHashMap<ObjectId, (u64, u32)>,
     /// Buffers and images that were really made.
-    real: FxHashSet<ObjectId>,
+    created: FxHashSet<ObjectId>,
 }
 
 /// How a command is treated while a plan is made.
-pub(crate) fn treatment(command: Command) -> Treatment {
+pub(crate) fn plan_handler(command: Command) -> CommandHandler {
     use Command as C;
     let name = command.desc().name;
     let asks = name.starts_with("vkGet") || name.starts_with("vkEnumerate");
-    Treatment::Special(match command {
+    CommandHandler::Custom(match command {
         C::CreateInstance => instance::create,
         C::EnumeratePhysicalDevices => instance::physical_devices,
         C::EnumeratePhysicalDeviceGroups => instance::physical_device_groups,
-        C::GetPhysicalDeviceProperties | C::GetPhysicalDeviceProperties2 => instance::learn,
-        C::GetPhysicalDeviceMemoryProperties | C::GetPhysicalDeviceMemoryProperties2 => instance::learn,
-        C::GetPhysicalDeviceQueueFamilyProperties | C::GetPhysicalDeviceQueueFamilyProperties2 => instance::learn,
+        C::GetPhysicalDeviceProperties | C::GetPhysicalDeviceProperties2 => instance::record_properties,
+        C::GetPhysicalDeviceMemoryProperties | C::GetPhysicalDeviceMemoryProperties2 => instance::record_properties,
+        C::GetPhysicalDeviceQueueFamilyProperties | C::GetPhysicalDeviceQueueFamilyProperties2 => instance::record_properties,
         C::CreateDevice => create_device,
         C::DestroyDevice => device::destroy,
-        C::DestroyInstance => return Treatment::Plain,
+        C::DestroyInstance => return CommandHandler::Unchanged,
         C::CreateBuffer => create_buffer,
         C::CreateImage => create_image,
         C::DestroyBuffer | C::DestroyImage => destroy,
@@ -115,54 +115,54 @@ pub(crate) fn treatment(command: Command) -> Treatment {
         C::CreateShaderModule => shader,
         C::CreateSwapchainKHR => present::create,
         C::DestroySwapchainKHR => present::destroy,
-        C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return Treatment::Skip,
+        C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return CommandHandler::Skip,
         C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR => pretend,
         C::GetDescriptorEXT => descriptor,
         C::QueuePresentKHR => frame,
         C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => submit,
         C::DestroySurfaceKHR => present::destroy_surface,
-        _ if is_surface(command) => present::surface,
-        _ if is_elsewhere(command) => return Treatment::Skip,
-        _ if asks && !gives_objects(command.desc()) => return Treatment::Skip,
+        _ if creates_surface(command) => present::surface,
+        _ if is_platform_specific(command) => return CommandHandler::Skip,
+        _ if asks && !returns_handles(command.desc()) => return CommandHandler::Skip,
         _ => pretend,
     })
 }
 
-impl Planning {
+impl PlanBuilder {
     /// Whether a buffer or image was really made.
-    pub(crate) fn is_real(&self, id: ObjectId) -> bool {
-        self.real.contains(&id)
+    pub(crate) fn is_created(&self, id: ObjectId) -> bool {
+        self.created.contains(&id)
     }
 }
 
 impl Performer<'_> {
-    fn planning<T>(&self, act: impl FnOnce(&mut Planning) -> T) -> Option<T> {
+    fn with_plan<T>(&self, act: impl FnOnce(&mut PlanBuilder) -> T) -> Option<T> {
         self.replay.plan.as_ref().map(|it| act(&mut lock(it)))
     }
 
     /// A call that could not be made.
-    fn refuse(&self, done: &Done<'_>, what: String) {
+    fn record_unsupported(&self, done: &RecordedCall<'_>, what: String) {
         let (stream, call, command) = (self.stream, done.enter.call_number(), done.command().desc().name);
-        self.planning(|it| {
-            let all = &mut it.plan.refused;
+        self.with_plan(|it| {
+            let all = &mut it.plan.unsupported;
             match all.iter_mut().find(|it| it.command == command && it.what == what) {
                 Some(known) => known.times += 1,
-                None => all.push(Refusal { stream, call, command, what, times: 1 }),
+                None => all.push(UnsupportedCall { stream, call, command, what, times: 1 }),
             }
         });
     }
 
     /// What was made really, if it was; else it exists in name only.
-    fn attempt(&mut self, done: &Done<'_>, result: Result<(), ReplayError>) -> Result<(), ReplayError> {
+    fn create_or_pretend(&mut self, done: &RecordedCall<'_>, result: Result<(), ReplayError>) -> Result<(), ReplayError> {
         match result {
             Ok(()) => {
                 self.arena.clear();
-                let made = done.leave.map(|it| ids_of(it, &mut self.arena)).unwrap_or_default();
-                self.planning(|it| it.real.extend(made));
+                let made = done.leave.map(|it| output_ids(it, &mut self.arena)).unwrap_or_default();
+                self.with_plan(|it| it.created.extend(made));
                 Ok(())
             }
             Err(ReplayError::Call { what, .. }) => {
-                self.refuse(done, what);
+                self.record_unsupported(done, what);
                 self.pretend_outputs(done)
             }
             Err(it) => Err(it),
@@ -170,15 +170,15 @@ impl Performer<'_> {
     }
 
     /// A format that another one takes the place of.
-    fn note_format(&self, device: &Device, done: &Done<'_>) {
+    fn note_format(&self, device: &ReplayDevice, done: &RecordedCall<'_>) {
         let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return };
         let Some(there) = call.p_create_info().map(|it| it.format) else { return };
-        let here = self.replay.formats.find(there);
+        let here = self.replay.formats.remap(there);
         if here == there {
             return;
         }
         let pair = (formats::name(there), formats::name(here));
-        self.planning(|it| {
+        self.with_plan(|it| {
             let device = it.devices.get(&device.owner).and_then(|at| it.plan.devices.get_mut(*at));
             if let Some(device) = device.filter(|it| !it.formats.contains(&pair)) {
                 device.formats.push(pair);
@@ -186,13 +186,13 @@ impl Performer<'_> {
         });
     }
 
-    fn pretend_outputs(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        let Some(leave) = done.leave.filter(|_| gives_objects(done.command().desc())) else { return Ok(()) };
+    fn pretend_outputs(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        let Some(leave) = done.leave.filter(|_| returns_handles(done.command().desc())) else { return Ok(()) };
         let owner = self.owner(done)?;
         self.arena.clear();
-        for id in ids_of(leave, &mut self.arena) {
+        for id in output_ids(leave, &mut self.arena) {
             if !id.is_null() && !id.is_unknown() {
-                self.name(done, id, Object { handle: present::stand_in(id), owner })?;
+                self.add_object(done, id, ReplayObject { handle: present::placeholder_handle(id), owner })?;
             }
         }
         Ok(())
@@ -200,35 +200,35 @@ impl Performer<'_> {
 }
 
 /// A call that is not made: the driver must have it, and what it gives exists in name only.
-fn pretend(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn pretend(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
     let owner = performer.owner(done)?;
     let command = done.command();
     if performer.function(owner, command).is_none() && !command.desc().block.contains("debug") {
-        performer.refuse(done, needs_text(command));
+        performer.record_unsupported(done, missing_command_text(command));
     }
     performer.pretend_outputs(done)?;
-    performer.forget(done);
+    performer.remove_destroyed(done);
     Ok(())
 }
 
 /// A descriptor: it must be as large here.
-fn descriptor(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    if blobs::has_other_size(performer, done)? {
-        performer.refuse(done, blobs::OTHER_SIZE.to_owned());
+fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if blobs::descriptor_size_differs(performer, done)? {
+        performer.record_unsupported(done, blobs::DESCRIPTOR_SIZE_DIFFERS.to_owned());
     }
     pretend(performer, done)
 }
 
-fn create_device(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn create_device(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     device::create(performer, done)?;
     performer.arena.clear();
-    let id = done.leave.and_then(|it| ids_of(it, &mut performer.arena).first().copied());
+    let id = done.leave.and_then(|it| output_ids(it, &mut performer.arena).first().copied());
     let made = id.and_then(|it| performer.replay.objects.find(it)).and_then(|it| performer.replay.device(it.owner));
     if let Some(device) = made {
-        performer.planning(|it| {
+        performer.with_plan(|it| {
             it.devices.insert(device.owner, it.plan.devices.len());
             it.plan.devices.push(describe(&device));
         });
@@ -236,39 +236,39 @@ fn create_device(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), R
     Ok(())
 }
 
-fn describe(device: &Device) -> PlannedDevice {
+fn describe(device: &ReplayDevice) -> PlannedDevice {
     PlannedDevice {
-        there: device.about.there.clone(),
-        here: device.about.here.clone(),
-        is_same: !device.is_foreign,
-        missing_extensions: device.about.missing_extensions.clone(),
-        missing_features: device.about.missing_features.iter().map(|it| (*it).to_owned()).collect(),
-        families: device.about.families.clone(),
+        recorded_name: device.mapping.recorded_name.clone(),
+        replay_name: device.mapping.replay_name.clone(),
+        is_same: !device.is_other_device,
+        missing_extensions: device.mapping.missing_extensions.clone(),
+        missing_features: device.mapping.missing_features.iter().map(|it| (*it).to_owned()).collect(),
+        families: device.mapping.families.clone(),
         memory_types: device.memory_types().iter().enumerate().map(|it| (it.0 as u32, *it.1)).collect(),
         formats: Vec::new(),
         shares_queues: device.shares_queues,
-        own_memory: (0, 0),
+        relocated: (0, 0),
     }
 }
 
-fn create_buffer(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn create_buffer(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let result = addresses::create(performer, done);
-    performer.attempt(done, result)
+    performer.create_or_pretend(done, result)
 }
 
-fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
     performer.note_format(&device, done);
     let result = match missing_format(&performer.replay.formats, &device, done).filter(|_| !done.has_failed()) {
         Some(what) => Err(performer.error(done, what)),
         None => layout::create_image(performer, done),
     };
-    performer.attempt(done, result)
+    performer.create_or_pretend(done, result)
 }
 
 /// Whether the device cannot have such an image, in words.
-fn missing_format(known: &Formats, device: &Device, done: &Done<'_>) -> Option<String> {
-    let Some(Call::CreateImage(call)) = Call::of(done.enter).filter(|_| device.is_foreign) else { return None };
+fn missing_format(known: &FormatMap, device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<String> {
+    let Some(Call::CreateImage(call)) = Call::of(done.enter).filter(|_| device.is_other_device) else { return None };
     let info = call.p_create_info()?;
     // Others are asked about in another way, and are of another kind of driver.
     if info.tiling != vk::ImageTiling::OPTIMAL && info.tiling != vk::ImageTiling::LINEAR {
@@ -276,11 +276,11 @@ fn missing_format(known: &Formats, device: &Device, done: &Done<'_>) -> Option<S
     }
     let mut found = vk::ImageFormatProperties::zeroed();
     let result = driver!(
-        device.about.functions,
+        device.mapping.functions,
         GetPhysicalDeviceImageFormatProperties,
         FnGetPhysicalDeviceImageFormatProperties(
-            device.about.physical,
-            known.find(info.format),
+            device.mapping.physical,
+            known.remap(info.format),
             info.image_type,
             info.tiling,
             info.usage,
@@ -304,23 +304,23 @@ fn missing_format(known: &Formats, device: &Device, done: &Done<'_>) -> Option<S
     })
 }
 
-fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let raw = match Call::of(done.enter) {
         Some(Call::DestroyBuffer(it)) => it.buffer.0,
         Some(Call::DestroyImage(it)) => it.image.0,
         _ => 0,
     };
     let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
-    match performer.planning(|it| it.real.remove(&id)) {
+    match performer.with_plan(|it| it.created.remove(&id)) {
         Some(true) => layout::destroy(performer, done),
         _ => {
-            performer.forget(done);
+            performer.remove_destroyed(done);
             Ok(())
         }
     }
 }
 
-fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     pretend(performer, done)?;
     let device = performer.device(done)?;
     if let (Some(Call::AllocateMemory(call)), Some(Outcome::AllocateMemory(outcome))) =
@@ -329,15 +329,15 @@ fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), Replay
         && let Some(id) = outcome.p_memory().and_then(|it| ObjectId::from_raw(it.0))
     {
         let memory = (info.allocation_size, device.memory_type(info.memory_type_index));
-        performer.planning(|it| it.memories.insert(id, memory));
+        performer.with_plan(|it| it.memories.insert(id, memory));
     }
     Ok(())
 }
 
-fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     pretend(performer, done)?;
     let device = performer.device(done)?;
-    let all: Vec<(u64, u64, u64)> = match Call::of(done.enter).filter(|_| device.is_foreign && !done.has_failed()) {
+    let all: Vec<(u64, u64, u64)> = match Call::of(done.enter).filter(|_| device.is_other_device && !done.has_failed()) {
         Some(Call::BindBufferMemory(it)) => vec![(it.buffer.0, it.memory.0, it.memory_offset)],
         Some(Call::BindImageMemory(it)) => vec![(it.image.0, it.memory.0, it.memory_offset)],
         Some(Call::BindBufferMemory2(it)) => {
@@ -350,7 +350,7 @@ fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayErro
     };
     for (resource, memory, offset) in all {
         let (Some(id), Some(memory)) = (ObjectId::from_raw(resource), ObjectId::from_raw(memory)) else { continue };
-        let known = performer.planning(|it| (it.real.contains(&id), it.memories.get(&memory).copied()));
+        let known = performer.with_plan(|it| (it.created.contains(&id), it.memories.get(&memory).copied()));
         let (Some((true, Some((size, ty)))), Some(object)) = (known, performer.replay.objects.find(id)) else {
             continue;
         };
@@ -358,43 +358,43 @@ fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayErro
             Some(vk::HandleType::Image) => Resource::Image(vk::Image(object.handle)),
             _ => Resource::Buffer(vk::Buffer(object.handle)),
         };
-        let needs = needs_of(&device, resource);
-        if !fits(&needs, (ty, size), offset) {
-            performer.planning(|it| {
+        let needs = memory_requirements(&device, resource);
+        if !fits_in_memory(&needs, (ty, size), offset) {
+            performer.with_plan(|it| {
                 let device = it.devices.get(&device.owner).and_then(|at| it.plan.devices.get_mut(*at));
-                device.into_iter().for_each(|it| it.own_memory = (it.own_memory.0 + 1, it.own_memory.1 + needs.size));
+                device.into_iter().for_each(|it| it.relocated = (it.relocated.0 + 1, it.relocated.1 + needs.size));
             });
         }
     }
     Ok(())
 }
 
-fn pipelines(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn pipelines(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
-    if let Some(what) = pipeline::refusal(&device, done) {
-        performer.refuse(done, what.to_owned());
+    if let Some(what) = pipeline::unsupported_pipeline(&device, done) {
+        performer.record_unsupported(done, what.to_owned());
     }
     pretend(performer, done)
 }
 
-fn shader(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+fn shader(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
-    if let Some(what) = capabilities::refusal(&device, done) {
-        performer.refuse(done, what);
+    if let Some(what) = capabilities::unsupported_shader(&device, done) {
+        performer.record_unsupported(done, what);
     }
     pretend(performer, done)
 }
 
-fn frame(performer: &mut Performer<'_>, _: &Done<'_>) -> Result<(), ReplayError> {
-    performer.planning(|it| it.plan.frames += 1);
+fn frame(performer: &mut Performer<'_>, _: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.with_plan(|it| it.plan.frames += 1);
     Ok(())
 }
 
-fn submit(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.planning(|it| it.plan.submits += 1);
+fn submit(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.with_plan(|it| it.plan.submits += 1);
     let device = performer.device(done)?;
-    if let Some(what) = held::refusal(&device, done) {
-        performer.refuse(done, what.to_owned());
+    if let Some(what) = held::unsupported_submit(&device, done) {
+        performer.record_unsupported(done, what.to_owned());
     }
     pretend(performer, done)
 }

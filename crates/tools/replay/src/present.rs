@@ -10,43 +10,43 @@ use lavascope_abi::{ObjectId, Ptr, Structure};
 use lavascope_record::{Call, Outcome, View};
 use rustc_hash::FxHashMap;
 
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::objects::Object;
-use crate::options::Show;
-use crate::pair::ids_of;
-use crate::perform::{Done, Performer, result_name};
+use crate::objects::ReplayObject;
+use crate::options::FrameOutput;
+use crate::pair::output_ids;
+use crate::perform::{RecordedCall, Performer, result_name};
 use crate::replay::lock;
-use crate::screen::{Screen, Surface};
-use crate::waiters::Limit;
+use crate::screen::{RealSwapchain, RealSurface};
+use crate::waiters::WaitLimit;
 
 /// Swapchains here, by their id in the trace.
 #[derive(Default)]
-pub(crate) struct Swapchains {
-    all: Mutex<FxHashMap<ObjectId, Arc<Swapchain>>>,
+pub(crate) struct VirtualSwapchains {
+    all: Mutex<FxHashMap<ObjectId, Arc<VirtualSwapchain>>>,
     /// What they are shown on, where somebody wants to see them.
-    surfaces: Mutex<FxHashMap<ObjectId, Arc<Surface>>>,
+    surfaces: Mutex<FxHashMap<ObjectId, Arc<RealSurface>>>,
 }
 
-pub(crate) struct Swapchain {
-    pub(crate) device: Arc<Device>,
+pub(crate) struct VirtualSwapchain {
+    pub(crate) device: Arc<ReplayDevice>,
     info: vk::SwapchainCreateInfoKHR,
     images: Mutex<Vec<(vk::Image, vk::DeviceMemory)>>,
-    screen: Mutex<Option<Screen>>,
+    real: Mutex<Option<RealSwapchain>>,
 }
 
 /// More images than any swapchain has.
 const IMAGES_MAX: usize = 64;
 
-impl Swapchains {
-    fn find(&self, id: ObjectId) -> Option<Arc<Swapchain>> {
+impl VirtualSwapchains {
+    fn find(&self, id: ObjectId) -> Option<Arc<VirtualSwapchain>> {
         lock(&self.all).get(&id).cloned()
     }
 
     /// What a program did not destroy goes with its device; gives the images that are gone.
-    pub(crate) fn end_device(&self, device: &Device) -> Vec<vk::Image> {
+    pub(crate) fn destroy_device(&self, device: &ReplayDevice) -> Vec<vk::Image> {
         let mut gone = Vec::new();
         lock(&self.all).retain(|_, it| {
             let stays = it.device.owner != device.owner;
@@ -60,19 +60,19 @@ impl Swapchains {
     }
 
     /// What is shown on a surface is shown no more.
-    fn hide(&self, surface: vk::SurfaceKHR) {
+    fn release_surface(&self, surface: vk::SurfaceKHR) {
         for it in lock(&self.all).values().filter(|it| it.info.surface == surface) {
-            lock(&it.screen).take();
+            lock(&it.real).take();
         }
     }
 
     /// No swapchain is left.
-    pub(crate) fn end_surfaces(&self) {
+    pub(crate) fn destroy_surfaces(&self) {
         lock(&self.surfaces).clear();
     }
 }
 
-impl Swapchain {
+impl VirtualSwapchain {
     pub(crate) fn format(&self) -> vk::Format {
         self.info.image_format
     }
@@ -94,7 +94,7 @@ impl Swapchain {
     }
 
     fn make_image(&self) -> Result<(vk::Image, vk::DeviceMemory), String> {
-        let Device { functions, handle, .. } = &*self.device;
+        let ReplayDevice { functions, handle, .. } = &*self.device;
         let mutable = vk::SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0;
         let is_mutable = self.info.flags.0 & mutable != 0;
         let flags = match is_mutable {
@@ -122,8 +122,8 @@ impl Swapchain {
         let mut needs = vk::MemoryRequirements::zeroed();
         driver!(functions, GetImageMemoryRequirements, FnGetImageMemoryRequirements(*handle, image, out(&mut needs)));
         let local = vk::MemoryPropertyFlags::DEVICE_LOCAL.0;
-        let ty = self.device.find_memory(needs.memory_type_bits, local);
-        let ty = ty.or_else(|| self.device.find_memory(needs.memory_type_bits, 0)).unwrap_or(0);
+        let ty = self.device.find_memory_type(needs.memory_type_bits, local);
+        let ty = ty.or_else(|| self.device.find_memory_type(needs.memory_type_bits, 0)).unwrap_or(0);
         let info = vk::MemoryAllocateInfo {
             allocation_size: needs.size,
             memory_type_index: ty,
@@ -139,8 +139,8 @@ impl Swapchain {
     }
 
     fn destroy(&self) {
-        lock(&self.screen).take();
-        let Device { functions, handle, .. } = &*self.device;
+        lock(&self.real).take();
+        let ReplayDevice { functions, handle, .. } = &*self.device;
         for (image, memory) in lock(&self.images).drain(..) {
             driver!(functions, DestroyImage, FnDestroyImage(*handle, image, Ptr::NULL));
             driver!(functions, FreeMemory, FnFreeMemory(*handle, memory, Ptr::NULL));
@@ -157,32 +157,32 @@ pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String
 }
 
 /// A surface ends, and what is shown on it here.
-pub(crate) fn destroy_surface(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn destroy_surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if let Some(Call::DestroySurfaceKHR(call)) = Call::of(done.enter) {
-        performer.replay.swapchains.hide(call.surface);
+        performer.replay.swapchains.release_surface(call.surface);
         let id = ObjectId::from_raw(call.surface.0).unwrap_or(ObjectId::NULL);
         lock(&performer.replay.swapchains.surfaces).remove(&id);
     }
-    performer.forget(done);
+    performer.remove_destroyed(done);
     Ok(())
 }
 
 /// A surface or swapchain has no handle of a driver; its id does as well.
-pub(crate) fn stand_in(id: ObjectId) -> u64 {
+pub(crate) fn placeholder_handle(id: ObjectId) -> u64 {
     id.serial() + 1
 }
 
 /// Surfaces exist in name only.
-pub(crate) fn surface(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
     performer.arena.clear();
-    for id in ids_of(leave, &mut performer.arena) {
-        performer.name(done, id, Object { handle: stand_in(id), owner: 0 })?;
+    for id in output_ids(leave, &mut performer.arena) {
+        performer.add_object(done, id, ReplayObject { handle: placeholder_handle(id), owner: 0 })?;
     }
     Ok(())
 }
 
-pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
     let (Some(Call::CreateSwapchainKHR(call)), Some(Outcome::CreateSwapchainKHR(outcome))) =
         (Call::of(done.enter), Outcome::of(leave))
@@ -194,39 +194,39 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         return Ok(());
     };
     let device = performer.device(done)?;
-    let object = Object { handle: stand_in(id), owner: device.owner };
-    let screen = performer.screen(done, &device, info.get()).map_err(|it| performer.error(done, it))?;
-    let swapchain = Swapchain { device, info: *info.get(), images: Mutex::default(), screen: Mutex::new(screen) };
+    let object = ReplayObject { handle: placeholder_handle(id), owner: device.owner };
+    let screen = performer.create_real_swapchain(done, &device, info.get()).map_err(|it| performer.error(done, it))?;
+    let swapchain = VirtualSwapchain { device, info: *info.get(), images: Mutex::default(), real: Mutex::new(screen) };
     lock(&performer.replay.swapchains.all).insert(id, Arc::new(swapchain));
-    performer.name(done, id, object)
+    performer.add_object(done, id, object)
 }
 
-pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(Call::DestroySwapchainKHR(call)) = Call::of(done.enter) else { return Ok(()) };
     let Some(id) = ObjectId::from_raw(call.swapchain.0) else { return Ok(()) };
     let removed = lock(&performer.replay.swapchains.all).remove(&id);
     if let Some(it) = removed {
         // What presenting waits for was submitted, and is not over for sure.
-        performer.idle(done, &it.device);
+        performer.wait_device_idle(done, &it.device);
         it.destroy();
     }
-    performer.forget(done);
+    performer.remove_destroyed(done);
     Ok(())
 }
 
-pub(crate) fn images(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn images(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
     let Some(Call::GetSwapchainImagesKHR(call)) = Call::of(done.enter) else { return Ok(()) };
     let swapchain = performer.swapchain(done, call.swapchain.0)?;
     performer.arena.clear();
-    for (at, id) in ids_of(leave, &mut performer.arena).into_iter().enumerate() {
+    for (at, id) in output_ids(leave, &mut performer.arena).into_iter().enumerate() {
         let image = swapchain.image(at).map_err(|it| performer.error(done, it))?;
-        performer.name(done, id, Object { handle: image.0, owner: swapchain.device.owner })?;
+        performer.add_object(done, id, ReplayObject { handle: image.0, owner: swapchain.device.owner })?;
     }
     Ok(())
 }
 
-pub(crate) fn acquire(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn acquire(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.leave.is_none() || !matches!(vk::Result(done.code()), vk::Result::SUCCESS | vk::Result::SUBOPTIMAL_KHR) {
         return Ok(());
     }
@@ -240,15 +240,15 @@ pub(crate) fn acquire(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let (semaphore, fence) = (performer.handle(done, semaphore)?, performer.handle(done, fence)?);
     let semaphores = if semaphore == 0 { vec![] } else { vec![vk::Semaphore(semaphore)] };
     performer
-        .submit(&device, device.queue, (&[], &semaphores), vk::Fence(fence))
+        .submit_empty(&device, device.queue, (&[], &semaphores), vk::Fence(fence))
         .map_err(|it| performer.error(done, it))?;
     match ObjectId::from_raw(recorded).filter(|_| device.shares_queues) {
-        Some(id) => performer.signaled(id, 0),
+        Some(id) => performer.note_semaphore_signal(id, 0),
         None => Ok(()),
     }
 }
 
-pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(Call::QueuePresentKHR(call)) = Call::of(done.enter) else { return Ok(()) };
     let Some(info) = call.p_present_info() else { return Ok(()) };
     let lost =
@@ -260,45 +260,45 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let queue = vk::Queue(performer.handle(done, call.queue.0)?);
     let waits = info.p_wait_semaphores().iter().map(|it| performer.handle(done, it.0).map(vk::Semaphore));
     let waits = waits.collect::<Result<Vec<_>, _>>()?;
-    performer.submit(&device, queue, (&waits, &[]), vk::Fence(0)).map_err(|it| performer.error(done, it))?;
-    let frame = performer.replay.clock.frame();
+    performer.submit_empty(&device, queue, (&waits, &[]), vk::Fence(0)).map_err(|it| performer.error(done, it))?;
+    let frame = performer.replay.clock.end_frame();
     performer.show(done, &device, info)?;
     if performer.replay.options.wants_frame(frame) {
         for (window, (swapchain, index)) in info.p_swapchains().iter().zip(info.p_image_indices()).enumerate() {
             let swapchain = performer.swapchain(done, swapchain.0)?;
             let image = swapchain.image(*index as usize).map_err(|it| performer.error(done, it))?;
-            performer.idle_queue(done, &device, queue);
-            let picture = performer.read(&swapchain, image).map_err(|it| performer.error(done, it))?;
-            performer.replay.options.give_frame(frame, window, picture);
+            performer.wait_queue_idle(done, &device, queue);
+            let picture = performer.read_image(&swapchain, image).map_err(|it| performer.error(done, it))?;
+            performer.replay.options.report_frame(frame, window, picture);
         }
     }
     let fences = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
     for fence in fences.map(|it| it.p_fences().to_vec()).unwrap_or_default() {
         let fence = vk::Fence(performer.handle(done, fence.0)?);
-        performer.submit(&device, queue, (&[], &[]), fence).map_err(|it| performer.error(done, it))?;
+        performer.submit_empty(&device, queue, (&[], &[]), fence).map_err(|it| performer.error(done, it))?;
     }
     Ok(())
 }
 
 impl Performer<'_> {
     /// The real swapchain for one of the trace, where somebody wants to see it.
-    fn screen(
+    fn create_real_swapchain(
         &self,
-        done: &Done<'_>,
-        device: &Arc<Device>,
+        done: &RecordedCall<'_>,
+        device: &Arc<ReplayDevice>,
         info: &vk::SwapchainCreateInfoKHR,
-    ) -> Result<Option<Screen>, String> {
+    ) -> Result<Option<RealSwapchain>, String> {
         let (options, swapchains) = (&self.replay.options, &self.replay.swapchains);
-        if options.show == Show::Nothing || self.replay.is_plan() {
+        if options.frame_output == FrameOutput::Nothing || self.replay.is_plan() {
             return Ok(None);
         }
-        self.idle(done, device);
-        swapchains.hide(info.surface);
+        self.wait_device_idle(done, device);
+        swapchains.release_surface(info.surface);
         let id = ObjectId::from_raw(info.surface.0).unwrap_or(ObjectId::NULL);
         let known = lock(&swapchains.surfaces).get(&id).cloned();
         let surface = match known {
             Some(it) => it,
-            None => match Surface::new(options, device, info.image_extent)? {
+            None => match RealSurface::new(options, device, info.image_extent)? {
                 Some(it) => Arc::new(it),
                 None => {
                     self.replay.remark("this driver has no surface that nobody sees: frames are not presented".into());
@@ -308,21 +308,21 @@ impl Performer<'_> {
         };
         lock(&swapchains.surfaces).insert(id, surface.clone());
         let shape = (info.image_format, info.image_extent);
-        Screen::new(device, surface, shape, options.is_original_speed).map(Some)
+        RealSwapchain::new(device, surface, shape, options.is_original_speed).map(Some)
     }
 
     /// Shows the images of a frame, where somebody wants to see them.
-    fn show(&self, done: &Done<'_>, device: &Device, info: View<'_, vk::PresentInfoKHR>) -> Result<(), ReplayError> {
-        if self.replay.options.show == Show::Nothing {
+    fn show(&self, done: &RecordedCall<'_>, device: &ReplayDevice, info: View<'_, vk::PresentInfoKHR>) -> Result<(), ReplayError> {
+        if self.replay.options.frame_output == FrameOutput::Nothing {
             return Ok(());
         }
-        let _waiting = self.waits(done, "the window", Limit::None);
+        let _waiting = self.begin_wait(done, "the window", WaitLimit::Unlimited);
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
             let swapchain = self.swapchain(done, swapchain.0)?;
             let image = swapchain.image(*index as usize).map_err(|it| self.error(done, it))?;
             let queue_lock = self.replay.queue_lock(device.queue.0);
             let _guard = lock(&queue_lock);
-            if let Some(screen) = &*lock(&swapchain.screen) {
+            if let Some(screen) = &*lock(&swapchain.real) {
                 let shown = screen.show(image, swapchain.extent(), swapchain.format());
                 shown.map_err(|it| self.error(done, it))?;
             }
@@ -330,16 +330,16 @@ impl Performer<'_> {
         Ok(())
     }
 
-    fn swapchain(&self, done: &Done<'_>, raw: u64) -> Result<Arc<Swapchain>, ReplayError> {
+    fn swapchain(&self, done: &RecordedCall<'_>, raw: u64) -> Result<Arc<VirtualSwapchain>, ReplayError> {
         let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
         let found = self.replay.swapchains.find(id);
         found.ok_or_else(|| self.error(done, format!("{id} does not exist at this point")))
     }
 
     /// A submission without commands, which waits and signals.
-    fn submit(
+    fn submit_empty(
         &self,
-        device: &Device,
+        device: &ReplayDevice,
         queue: vk::Queue,
         (waits, signals): (&[vk::Semaphore], &[vk::Semaphore]),
         fence: vk::Fence,
@@ -359,14 +359,14 @@ impl Performer<'_> {
         check("a submission of ours", result)
     }
 
-    pub(crate) fn idle_queue(&self, done: &Done<'_>, device: &Device, queue: vk::Queue) {
-        let _waiting = self.waits(done, "the device", Limit::None);
+    pub(crate) fn wait_queue_idle(&self, done: &RecordedCall<'_>, device: &ReplayDevice, queue: vk::Queue) {
+        let _waiting = self.begin_wait(done, "the device", WaitLimit::Unlimited);
         let queue_lock = self.replay.queue_lock(queue.0);
         let _guard = lock(&queue_lock);
         driver!(device.functions, QueueWaitIdle, FnQueueWaitIdle(queue));
     }
 
-    fn idle(&self, done: &Done<'_>, device: &Device) {
-        self.idle_queue(done, device, device.queue);
+    fn wait_device_idle(&self, done: &RecordedCall<'_>, device: &ReplayDevice) {
+        self.wait_queue_idle(done, device, device.queue);
     }
 }

@@ -8,26 +8,26 @@ use lavascope_abi::ObjectId;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use crate::Options;
-use crate::addresses::Addresses;
-use crate::clock::Clock;
-use crate::device::Device;
+use crate::ReplayOptions;
+use crate::addresses::DeviceAddressMap;
+use crate::clock::FrameClock;
+use crate::device::ReplayDevice;
 use crate::error::ReplayError;
-use crate::families::Families;
-use crate::formats::Formats;
-use crate::functions::{Functions, Loader, Source};
-use crate::held::Held;
-use crate::hold::Pace;
-use crate::instance::Recorded;
-use crate::layout::Bindings;
-use crate::memory::{Memories, Results};
-use crate::objects::Objects;
+use crate::families::QueueFamilyMap;
+use crate::formats::FormatMap;
+use crate::functions::{Functions, Loader, ProcAddrSource};
+use crate::held::HeldSubmissions;
+use crate::hold::OriginalPace;
+use crate::instance::RecordedDevices;
+use crate::layout::MemoryBindings;
+use crate::memory::{MemoryTable, WriteComparison};
+use crate::objects::ReplayObjects;
 use crate::pitches::LinearImages;
-use crate::plan::Planning;
-use crate::positions::Positions;
-use crate::present::Swapchains;
-use crate::treat::Treatments;
-use crate::waiters::Waiters;
+use crate::plan::PlanBuilder;
+use crate::positions::ThreadPositions;
+use crate::present::VirtualSwapchains;
+use crate::treat::HandlerTable;
+use crate::waiters::DeviceWaits;
 
 /// What is behind these locks is whole at every moment.
 pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -36,39 +36,39 @@ pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A replay under way.
 pub(crate) struct Replay {
-    pub(crate) options: Options,
-    pub(crate) objects: Arc<Objects>,
-    pub(crate) positions: Positions,
+    pub(crate) options: ReplayOptions,
+    pub(crate) objects: Arc<ReplayObjects>,
+    pub(crate) positions: ThreadPositions,
     /// Whether work was submitted that waits for the host, so that waiting for the device may be in vain.
     pub(crate) waits_for_host: AtomicBool,
     /// Who waits for the device.
-    pub(crate) waiters: Waiters,
-    pub(crate) treatments: Treatments,
+    pub(crate) device_waits: DeviceWaits,
+    pub(crate) handlers: HandlerTable,
     /// Whether the trace has what the device wrote into memory that the host can see.
-    pub(crate) has_results: bool,
+    pub(crate) has_device_writes: bool,
     /// What the capture said.
-    pub(crate) facts: Vec<Value>,
-    pub(crate) recorded: Mutex<Recorded>,
-    pub(crate) memories: Memories,
-    pub(crate) bindings: Bindings,
-    pub(crate) swapchains: Swapchains,
-    pub(crate) held: Held,
+    pub(crate) metadata: Vec<Value>,
+    pub(crate) recorded_devices: Mutex<RecordedDevices>,
+    pub(crate) memories: MemoryTable,
+    pub(crate) bindings: MemoryBindings,
+    pub(crate) swapchains: VirtualSwapchains,
+    pub(crate) held_submissions: HeldSubmissions,
     pub(crate) linear: LinearImages,
-    pub(crate) addresses: Addresses,
-    pub(crate) families: Families,
-    pub(crate) formats: Formats,
-    pub(crate) results: Mutex<Results>,
-    pub(crate) clock: Clock,
+    pub(crate) addresses: DeviceAddressMap,
+    pub(crate) families: QueueFamilyMap,
+    pub(crate) formats: FormatMap,
+    pub(crate) write_comparison: Mutex<WriteComparison>,
+    pub(crate) clock: FrameClock,
     /// None where the replay is as fast as it can be.
-    pub(crate) pace: Option<Pace>,
+    pub(crate) pace: Option<OriginalPace>,
     /// What is known of what would be done, where only that is wanted.
-    pub(crate) plan: Option<Mutex<Planning>>,
+    pub(crate) plan: Option<Mutex<PlanBuilder>>,
     /// Whether what cannot be done here was looked for.
-    pub(crate) is_planned: bool,
-    left_out: Mutex<LeftOut>,
+    pub(crate) is_support_checked: bool,
+    skipped: Mutex<SkippedCalls>,
     pub(crate) calls: AtomicU64,
     owners: RwLock<Vec<Arc<Functions>>>,
-    devices: RwLock<FxHashMap<u32, Arc<Device>>>,
+    devices: RwLock<FxHashMap<u32, Arc<ReplayDevice>>>,
     queues: RwLock<FxHashMap<u64, Arc<Mutex<()>>>>,
     remarks: Mutex<Vec<String>>,
     // Last: the functions of everything else point into it.
@@ -77,14 +77,14 @@ pub(crate) struct Replay {
 
 /// Calls that could not be made, and were not.
 #[derive(Default)]
-struct LeftOut {
+struct SkippedCalls {
     count: u64,
     first: String,
 }
 
 /// Why a trace is gone through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum RunMode {
     /// To perform it, unless it needs a plan first.
     Perform,
     /// To perform it: there is nothing that speaks against it, or nobody cares.
@@ -98,39 +98,39 @@ pub(crate) const GLOBAL: u32 = 0;
 
 impl Replay {
     pub(crate) fn new(
-        options: Options,
-        purpose: Purpose,
+        options: ReplayOptions,
+        purpose: RunMode,
         (facts, ticks_per_second): (Vec<Value>, u64),
         streams: &[u32],
     ) -> Result<Replay, ReplayError> {
         let loader = Loader::open()?;
-        let global = Functions::new(Source::Instance(loader.get_instance_proc_addr, vk::Instance(0)));
-        let is_plan = purpose == Purpose::Plan;
-        let pace = options.is_original_speed.then(|| Pace::new(ticks_per_second));
+        let global = Functions::new(ProcAddrSource::Instance(loader.get_instance_proc_addr, vk::Instance(0)));
+        let is_plan = purpose == RunMode::Plan;
+        let pace = options.is_original_speed.then(|| OriginalPace::new(ticks_per_second));
         Ok(Replay {
-            clock: Clock::new(options.begin),
+            clock: FrameClock::new(options.measure_from),
             pace: pace.filter(|_| !is_plan),
             plan: is_plan.then(Mutex::default),
-            is_planned: purpose != Purpose::Perform || options.force,
-            left_out: Mutex::default(),
-            objects: Arc::new(Objects::new()),
-            positions: Positions::new(streams, options.interrupt.clone()),
+            is_support_checked: purpose != RunMode::Perform || options.force,
+            skipped: Mutex::default(),
+            objects: Arc::new(ReplayObjects::new()),
+            positions: ThreadPositions::new(streams, options.interrupt.clone()),
             waits_for_host: AtomicBool::new(false),
-            waiters: Waiters::default(),
-            treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
+            device_waits: DeviceWaits::default(),
+            handlers: if is_plan { HandlerTable::for_plan() } else { HandlerTable::new() },
             options,
-            has_results: facts.iter().any(|it| it["results"] == true),
-            facts,
-            recorded: Mutex::default(),
-            memories: Memories::default(),
-            bindings: Bindings::default(),
-            swapchains: Swapchains::default(),
-            held: Held::default(),
+            has_device_writes: facts.iter().any(|it| it["results"] == true),
+            metadata: facts,
+            recorded_devices: Mutex::default(),
+            memories: MemoryTable::default(),
+            bindings: MemoryBindings::default(),
+            swapchains: VirtualSwapchains::default(),
+            held_submissions: HeldSubmissions::default(),
             linear: LinearImages::default(),
-            addresses: Addresses::default(),
-            families: Families::default(),
-            formats: Formats::default(),
-            results: Mutex::default(),
+            addresses: DeviceAddressMap::default(),
+            families: QueueFamilyMap::default(),
+            formats: FormatMap::default(),
+            write_comparison: Mutex::default(),
             calls: AtomicU64::new(0),
             owners: RwLock::new(vec![Arc::new(global)]),
             devices: RwLock::default(),
@@ -151,15 +151,15 @@ impl Replay {
         self.owners.read().unwrap_or_else(PoisonError::into_inner).get(owner as usize).cloned()
     }
 
-    pub(crate) fn add_device(&self, device: Arc<Device>) {
+    pub(crate) fn add_device(&self, device: Arc<ReplayDevice>) {
         self.devices.write().unwrap_or_else(PoisonError::into_inner).insert(device.owner, device);
     }
 
-    pub(crate) fn device(&self, owner: u32) -> Option<Arc<Device>> {
+    pub(crate) fn device(&self, owner: u32) -> Option<Arc<ReplayDevice>> {
         self.devices.read().unwrap_or_else(PoisonError::into_inner).get(&owner).cloned()
     }
 
-    pub(crate) fn remove_device(&self, owner: u32) -> Option<Arc<Device>> {
+    pub(crate) fn remove_device(&self, owner: u32) -> Option<Arc<ReplayDevice>> {
         self.devices.write().unwrap_or_else(PoisonError::into_inner).remove(&owner)
     }
 
@@ -181,7 +181,7 @@ impl Replay {
 
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut all = lock(&self.remarks).clone();
-        let left_out = lock(&self.left_out);
+        let left_out = lock(&self.skipped);
         if left_out.count > 0 {
             all.push(format!(
                 "{} calls could not be made and were left out, the first: {}",
@@ -196,17 +196,17 @@ impl Replay {
     }
 
     /// Whether an object is one of the driver.
-    pub(crate) fn is_real(&self, id: ObjectId) -> bool {
-        self.plan.as_ref().is_none_or(|it| lock(it).is_real(id))
+    pub(crate) fn is_driver_object(&self, id: ObjectId) -> bool {
+        self.plan.as_ref().is_none_or(|it| lock(it).is_created(id))
     }
 
     /// A call that could not be made, where that is no reason to stop.
     #[cold]
-    pub(crate) fn leave_out(&self, error: ReplayError) -> Result<(), ReplayError> {
+    pub(crate) fn skip_call(&self, error: ReplayError) -> Result<(), ReplayError> {
         if !self.options.force || !matches!(error, ReplayError::Call { .. } | ReplayError::Record { .. }) {
             return Err(error);
         }
-        let mut left_out = lock(&self.left_out);
+        let mut left_out = lock(&self.skipped);
         left_out.count += 1;
         if left_out.count == 1 {
             left_out.first = error.to_string();

@@ -8,46 +8,46 @@ use std::sync::Arc;
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 
-use crate::device::Device;
+use crate::device::ReplayDevice;
 use crate::functions::{Functions, driver};
 use crate::instance::{out, out_slice};
-use crate::options::{Options, Show};
+use crate::options::{ReplayOptions, FrameOutput};
 use crate::picture::transition;
 use crate::present::check;
-use crate::window::{self, Window};
+use crate::window::{self, ReplayWindow};
 
 /// What frames are shown on.
-pub(crate) struct Surface {
+pub(crate) struct RealSurface {
     handle: vk::SurfaceKHR,
     instance: vk::Instance,
     functions: Arc<Functions>,
     /// None for a surface that nobody sees.
-    window: Option<Window>,
+    window: Option<ReplayWindow>,
 }
 
 /// Extensions of the instance that it needs.
-pub(crate) fn instance_extensions(show: Show) -> &'static [&'static std::ffi::CStr] {
+pub(crate) fn instance_extensions(show: FrameOutput) -> &'static [&'static std::ffi::CStr] {
     match show {
-        Show::Nothing => &[],
-        Show::Window => window::EXTENSIONS,
-        Show::Unseen => &[c"VK_KHR_surface", c"VK_EXT_headless_surface"],
+        FrameOutput::Nothing => &[],
+        FrameOutput::Window => window::EXTENSIONS,
+        FrameOutput::Headless => &[c"VK_KHR_surface", c"VK_EXT_headless_surface"],
     }
 }
 
-impl Surface {
+impl RealSurface {
     /// None where nobody wants to see anything, or where a surface that nobody sees is not to be had.
-    pub(crate) fn new(options: &Options, device: &Device, extent: vk::Extent2D) -> Result<Option<Surface>, String> {
-        let functions = device.about.functions.clone();
+    pub(crate) fn new(options: &ReplayOptions, device: &ReplayDevice, extent: vk::Extent2D) -> Result<Option<RealSurface>, String> {
+        let functions = device.mapping.functions.clone();
         let Some(instance) = functions.instance() else { return Ok(None) };
         let mut handle = vk::SurfaceKHR(0);
-        let window = match options.show {
-            Show::Nothing => return Ok(None),
-            Show::Window => {
-                let (window, surface) = Window::open(&functions, instance, extent)?;
+        let window = match options.frame_output {
+            FrameOutput::Nothing => return Ok(None),
+            FrameOutput::Window => {
+                let (window, surface) = ReplayWindow::open(&functions, instance, extent)?;
                 handle = surface;
                 Some(window)
             }
-            Show::Unseen => {
+            FrameOutput::Headless => {
                 let info = vk::HeadlessSurfaceCreateInfoEXT::zeroed();
                 let made = driver!(
                     functions,
@@ -60,20 +60,20 @@ impl Surface {
                 None
             }
         };
-        Ok(Some(Surface { handle, instance, functions, window }))
+        Ok(Some(RealSurface { handle, instance, functions, window }))
     }
 }
 
-impl Drop for Surface {
+impl Drop for RealSurface {
     fn drop(&mut self) {
         driver!(self.functions, DestroySurfaceKHR, FnDestroySurfaceKHR(self.instance, self.handle, Ptr::NULL));
     }
 }
 
 /// A real swapchain, and what is needed to copy into it.
-pub(crate) struct Screen {
-    device: Arc<Device>,
-    surface: Arc<Surface>,
+pub(crate) struct RealSwapchain {
+    device: Arc<ReplayDevice>,
+    surface: Arc<RealSurface>,
     swapchain: vk::SwapchainKHR,
     images: Vec<vk::Image>,
     format: vk::Format,
@@ -84,18 +84,18 @@ pub(crate) struct Screen {
     copied: vk::Semaphore,
 }
 
-impl Screen {
+impl RealSwapchain {
     /// For a swapchain of the trace. No other one may show anything on this surface.
     pub(crate) fn new(
-        device: &Arc<Device>,
-        surface: Arc<Surface>,
+        device: &Arc<ReplayDevice>,
+        surface: Arc<RealSurface>,
         (wanted, extent): (vk::Format, vk::Extent2D),
         is_original_speed: bool,
-    ) -> Result<Screen, String> {
+    ) -> Result<RealSwapchain, String> {
         if let Some(window) = &surface.window {
             window.resize(extent);
         }
-        let mut screen = Screen {
+        let mut screen = RealSwapchain {
             device: device.clone(),
             surface,
             swapchain: vk::SwapchainKHR(0),
@@ -113,7 +113,7 @@ impl Screen {
     }
 
     fn make_swapchain(&mut self, is_original_speed: bool) -> Result<(), String> {
-        let (about, surface) = (&self.device.about, self.surface.handle);
+        let (about, surface) = (&self.device.mapping, self.surface.handle);
         let mut is_able = vk::Bool32(0);
         driver!(
             about.functions,
@@ -153,7 +153,7 @@ impl Screen {
             clipped: vk::Bool32(1),
             ..vk::SwapchainCreateInfoKHR::zeroed()
         };
-        let Device { functions, handle, .. } = &*self.device;
+        let ReplayDevice { functions, handle, .. } = &*self.device;
         let made = driver!(
             functions,
             CreateSwapchainKHR,
@@ -177,7 +177,7 @@ impl Screen {
     }
 
     fn make_commands(&mut self) -> Result<(), String> {
-        let Device { functions, handle, family, .. } = &*self.device;
+        let ReplayDevice { functions, handle, family, .. } = &*self.device;
         let info = vk::CommandPoolCreateInfo {
             flags: vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER,
             queue_family_index: *family,
@@ -216,10 +216,10 @@ impl Screen {
     /// Shows an image that was presented. Nobody else may use the queue of the device meanwhile.
     pub(crate) fn show(&self, image: vk::Image, extent: vk::Extent2D, format: vk::Format) -> Result<(), String> {
         if let Some(window) = &self.surface.window {
-            window.listen();
+            window.dispatch_events();
         }
         let Some(to) = self.acquire()? else { return Ok(()) };
-        let Device { functions, queue, .. } = &*self.device;
+        let ReplayDevice { functions, queue, .. } = &*self.device;
         let begin = vk::CommandBufferBeginInfo::zeroed();
         driver!(functions, BeginCommandBuffer, FnBeginCommandBuffer(self.commands, Ptr::to(&begin)));
         self.record((image, extent, format), self.images[to as usize]);
@@ -245,12 +245,12 @@ impl Screen {
         };
         let result = driver!(functions, QueuePresentKHR, FnQueuePresentKHR(*queue, Ptr::to(&info)));
         driver!(functions, QueueWaitIdle, FnQueueWaitIdle(*queue));
-        check("a frame in the window", result.map(without_remarks))
+        check("a frame in the window", result.map(tolerate_suboptimal))
     }
 
     /// The next image; none where the window does not take any now.
     fn acquire(&self) -> Result<Option<u32>, String> {
-        let Device { functions, handle, .. } = &*self.device;
+        let ReplayDevice { functions, handle, .. } = &*self.device;
         let mut index = 0;
         let none = vk::Semaphore(0);
         let result = driver!(
@@ -261,7 +261,7 @@ impl Screen {
         if result == Some(vk::Result::ERROR_OUT_OF_DATE_KHR) {
             return Ok(None);
         }
-        check("the next image of the window", result.map(without_remarks))?;
+        check("the next image of the window", result.map(tolerate_suboptimal))?;
         let fences = [self.fence];
         driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to_slice(&fences), vk::Bool32(1), u64::MAX));
         driver!(functions, ResetFences, FnResetFences(*handle, 1, Ptr::to_slice(&fences)));
@@ -269,7 +269,7 @@ impl Screen {
     }
 
     fn record(&self, (image, extent, format): (vk::Image, vk::Extent2D, vk::Format), to: vk::Image) {
-        let Device { functions, .. } = &*self.device;
+        let ReplayDevice { functions, .. } = &*self.device;
         let commands = self.commands;
         let (from_layout, to_layout) = (vk::ImageLayout::TRANSFER_SRC_OPTIMAL, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
         let presented = vk::ImageLayout::PRESENT_SRC_KHR;
@@ -314,9 +314,9 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for RealSwapchain {
     fn drop(&mut self) {
-        let Device { functions, handle, .. } = &*self.device;
+        let ReplayDevice { functions, handle, .. } = &*self.device;
         driver!(functions, DestroySemaphore, FnDestroySemaphore(*handle, self.copied, Ptr::NULL));
         driver!(functions, DestroyFence, FnDestroyFence(*handle, self.fence, Ptr::NULL));
         driver!(functions, DestroyCommandPool, FnDestroyCommandPool(*handle, self.pool, Ptr::NULL));
@@ -325,7 +325,7 @@ impl Drop for Screen {
 }
 
 /// What is shown although it could be better is shown; what the window does not take any more is not.
-fn without_remarks(result: vk::Result) -> vk::Result {
+fn tolerate_suboptimal(result: vk::Result) -> vk::Result {
     match result {
         vk::Result::SUBOPTIMAL_KHR | vk::Result::ERROR_OUT_OF_DATE_KHR => vk::Result::SUCCESS,
         result => result,
@@ -336,8 +336,8 @@ fn lowest_bit(bits: u32) -> u32 {
     bits & bits.wrapping_neg()
 }
 
-fn formats(device: &Device, surface: vk::SurfaceKHR) -> Vec<vk::SurfaceFormatKHR> {
-    let about = &device.about;
+fn formats(device: &ReplayDevice, surface: vk::SurfaceKHR) -> Vec<vk::SurfaceFormatKHR> {
+    let about = &device.mapping;
     let ask = |count: &mut u32, first: Ptr<vk::SurfaceFormatKHR>| {
         driver!(
             about.functions,
@@ -354,8 +354,8 @@ fn formats(device: &Device, surface: vk::SurfaceKHR) -> Vec<vk::SurfaceFormatKHR
 }
 
 /// With the picture of the display for one who wants the original speed, else as fast as it can be.
-fn present_mode(device: &Device, surface: vk::SurfaceKHR, is_original_speed: bool) -> vk::PresentModeKHR {
-    let about = &device.about;
+fn present_mode(device: &ReplayDevice, surface: vk::SurfaceKHR, is_original_speed: bool) -> vk::PresentModeKHR {
+    let about = &device.mapping;
     let ask = |count: &mut u32, first: Ptr<vk::PresentModeKHR>| {
         driver!(
             about.functions,

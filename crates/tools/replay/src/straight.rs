@@ -11,48 +11,48 @@ use lavascope_record::record::{HEADER_SIZE, RecordHeader};
 use crate::call::Caller;
 use crate::error::ReplayError;
 use crate::generated::caller;
-use crate::objects::Objects;
-use crate::pair::gives_objects;
-use crate::perform::{Performer, needs_text, result_name};
+use crate::objects::ReplayObjects;
+use crate::pair::returns_handles;
+use crate::perform::{Performer, missing_command_text, result_name};
 use crate::replay::{GLOBAL, Replay, lock};
 
 /// Words before the parameters.
 const FIRST: usize = HEADER_SIZE / 8;
 
 /// How a command is performed where its record lies.
-pub(crate) struct Straight {
-    place: in_place::UnpackInPlace<Names>,
+pub(crate) struct InPlaceCall {
+    place: in_place::UnpackInPlace<InPlaceHandles>,
     call: Caller,
     command: Command,
     /// Whether it goes into a command buffer, and so does not wait for anybody.
     pub(crate) is_recorded: bool,
-    numbers: Numbers,
+    operands: RemappedOperands,
 }
 
 /// Whether a command may hold device addresses or queue families, which may be others here.
 #[derive(Clone, Copy)]
-struct Numbers {
+struct RemappedOperands {
     has_addresses: bool,
     has_families: bool,
 }
 
-impl Numbers {
+impl RemappedOperands {
     /// Whether they mean the same here.
     #[inline]
-    fn fit(self, replay: &Replay) -> bool {
-        !(self.has_addresses && replay.addresses.are_used() || self.has_families && replay.families.are_used())
+    fn are_unchanged(self, replay: &Replay) -> bool {
+        !(self.has_addresses && replay.addresses.needs_remap() || self.has_families && replay.families.needs_remap())
     }
 }
 
-impl Straight {
+impl InPlaceCall {
     /// None for commands that give more than a code, or end something.
-    pub(crate) fn of(command: Command) -> Option<Straight> {
+    pub(crate) fn of(command: Command) -> Option<InPlaceCall> {
         let desc = command.desc();
         let is_known = desc.outputs.is_none_or(|it| {
             it.layout.work.is_empty() && it.layout.size == 8 && matches!(it.result, ResultKind::Codes { .. })
         });
         let ends = ["vkDestroy", "vkFree"].iter().any(|it| desc.name.starts_with(it));
-        if !is_known || ends || gives_objects(desc) {
+        if !is_known || ends || returns_handles(desc) {
             return None;
         }
         let is_recorded = desc.name.starts_with("vkCmd");
@@ -60,32 +60,32 @@ impl Straight {
         let has_bytes = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
         let is_address = |it: &Field| matches!(it.ty, Ty::DeviceAddress);
         let is_family = |it: &Field| it.name.contains("ueueFamilyInd");
-        Some(Straight {
+        Some(InPlaceCall {
             place: in_place::unpacker_for(command)?,
             call: caller(command),
             command,
             is_recorded,
-            numbers: Numbers {
-                has_addresses: has_bytes || holds(desc.parameters, &is_address, 0),
-                has_families: holds(desc.parameters, &is_family, 0),
+            operands: RemappedOperands {
+                has_addresses: has_bytes || has_field(desc.parameters, &is_address, 0),
+                has_families: has_field(desc.parameters, &is_family, 0),
             },
         })
     }
 
     /// Whether its numbers mean the same here.
     #[inline]
-    pub(crate) fn fits(&self, replay: &Replay) -> bool {
-        self.numbers.fit(replay)
+    pub(crate) fn is_unchanged(&self, replay: &Replay) -> bool {
+        self.operands.are_unchanged(replay)
     }
 }
 
 /// Whether a structure has such a field, or one that it leads to.
-fn holds(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> bool {
+fn has_field(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 8;
     let leads = |it: &Field| match it.ty {
-        Ty::Struct(inner) => holds(inner, is_it, depth + 1),
+        Ty::Struct(inner) => has_field(inner, is_it, depth + 1),
         Ty::Pointer(pointer) => match &pointer.to {
-            Target::Struct(inner) => holds(inner, is_it, depth + 1),
+            Target::Struct(inner) => has_field(inner, is_it, depth + 1),
             Target::Values(ty) => matches!(ty, Ty::DeviceAddress),
             Target::Handle(_) => false,
             _ => true,
@@ -104,36 +104,36 @@ pub(crate) fn only_code(head: RecordHeader, leave: &[u64]) -> Option<i32> {
 
 /// What a command that is recorded needs, as this thread found it out when it performed it last.
 #[derive(Clone, Copy)]
-pub(crate) struct Shortcut {
-    place: in_place::UnpackInPlace<Names>,
+pub(crate) struct CachedCall {
+    place: in_place::UnpackInPlace<InPlaceHandles>,
     call: Caller,
     command: Command,
     function: *const (),
     /// Whose function it is.
     owner: u32,
-    numbers: Numbers,
+    operands: RemappedOperands,
 }
 
 /// How far a command was performed by its shortcut.
-pub(crate) enum Quick {
+pub(crate) enum CachedOutcome {
     Done,
     /// Nothing has happened.
-    NotDone,
+    NotCached,
     /// It names an object that does not exist.
-    Missing(Command),
+    MissingObject(Command),
 }
 
 /// Finds handles, and remembers what it did not find.
-pub(crate) struct Names {
-    objects: Arc<Objects>,
+pub(crate) struct InPlaceHandles {
+    objects: Arc<ReplayObjects>,
     missing: Cell<Option<ObjectId>>,
     /// The object that a call was about last, and whose it is.
     last: Cell<(u64, u32)>,
 }
 
-impl Names {
-    pub(crate) fn new(replay: &Replay) -> Names {
-        Names { objects: replay.objects.clone(), missing: Cell::new(None), last: Cell::new((0, GLOBAL)) }
+impl InPlaceHandles {
+    pub(crate) fn new(replay: &Replay) -> InPlaceHandles {
+        InPlaceHandles { objects: replay.objects.clone(), missing: Cell::new(None), last: Cell::new((0, GLOBAL)) }
     }
 
     /// Whose functions are called with an object. Ids are never used again, so what was once is so.
@@ -150,7 +150,7 @@ impl Names {
     }
 }
 
-impl HandleResolver for Names {
+impl HandleResolver for InPlaceHandles {
     #[inline]
     fn handle(&self, id: ObjectId) -> u64 {
         if let Some(it) = self.objects.find(id) {
@@ -167,9 +167,9 @@ impl HandleResolver for Names {
 impl Performer<'_> {
     /// Performs a call where its record lies. None where it is too unusual for that: then nothing has happened.
     #[inline]
-    pub(crate) fn straight(
+    pub(crate) fn call_in_place(
         &mut self,
-        it: &Straight,
+        it: &InPlaceCall,
         head: (u64, u64),
         words: &mut [u64],
     ) -> Result<Option<u64>, ReplayError> {
@@ -178,15 +178,15 @@ impl Performer<'_> {
             return Ok(None);
         };
         let subject = record[FIRST];
-        if !(it.place)(record, &self.names) {
+        if !(it.place)(record, &self.in_place_handles) {
             return Ok(None);
         }
-        if let Some(id) = self.names.missing.take() {
-            return Err(self.failed(head, it.command, format!("{id} does not exist at this point")));
+        if let Some(id) = self.in_place_handles.missing.take() {
+            return Err(self.call_error(head, it.command, format!("{id} does not exist at this point")));
         }
-        let owner = self.names.owner(subject);
+        let owner = self.in_place_handles.owner(subject);
         let Some(function) = self.function(owner, it.command) else {
-            return self.lacks(head, it.command).map(|()| Some(0));
+            return self.skip_missing_command(head, it.command).map(|()| Some(0));
         };
         let image = record[FIRST..].as_ptr().cast::<u8>();
         if !it.is_recorded && subject >> 56 == HandleType::Queue as u64 {
@@ -204,46 +204,46 @@ impl Performer<'_> {
     }
 
     /// From now on a command that has just been performed is performed by its shortcut.
-    pub(crate) fn keep_shortcut(&mut self, it: &Straight) {
-        let owner = self.names.last.get().1;
+    pub(crate) fn cache_call(&mut self, it: &InPlaceCall) {
+        let owner = self.in_place_handles.last.get().1;
         let Some(function) = self.function(owner, it.command) else { return };
-        let Straight { place, call, command, numbers, .. } = *it;
-        if self.shortcuts.is_empty() {
-            self.shortcuts.resize(Command::ALL.len(), None);
+        let InPlaceCall { place, call, command, operands: numbers, .. } = *it;
+        if self.cached_calls.is_empty() {
+            self.cached_calls.resize(Command::ALL.len(), None);
         }
-        self.shortcuts[command as usize] = Some(Shortcut { place, call, command, function, owner, numbers });
+        self.cached_calls[command as usize] = Some(CachedCall { place, call, command, function, owner, operands: numbers });
     }
 
-    /// Performs a command that is recorded, where its record lies, if it is as usual: [`Performer::straight`] with
+    /// Performs a command that is recorded, where its record lies, if it is as usual: [`Performer::call_in_place`] with
     /// everything looked up before.
     #[inline]
-    pub(crate) fn quick(&self, head: (u64, u64), words: &mut [u64]) -> Quick {
+    pub(crate) fn call_cached(&self, head: (u64, u64), words: &mut [u64]) -> CachedOutcome {
         let RecordHeader { command, body_words, .. } = RecordHeader::from_words(head.0, head.1);
-        let Some(Some(it)) = self.shortcuts.get(usize::from(command)) else { return Quick::NotDone };
+        let Some(Some(it)) = self.cached_calls.get(usize::from(command)) else { return CachedOutcome::NotCached };
         let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
-            return Quick::NotDone;
+            return CachedOutcome::NotCached;
         };
-        if !it.numbers.fit(self.replay) {
-            return Quick::NotDone;
+        if !it.operands.are_unchanged(self.replay) {
+            return CachedOutcome::NotCached;
         }
-        if self.names.owner(record[FIRST]) != it.owner || !(it.place)(record, &self.names) {
-            return Quick::NotDone;
+        if self.in_place_handles.owner(record[FIRST]) != it.owner || !(it.place)(record, &self.in_place_handles) {
+            return CachedOutcome::NotCached;
         }
-        if self.names.missing.get().is_some() {
-            return Quick::Missing(it.command);
+        if self.in_place_handles.missing.get().is_some() {
+            return CachedOutcome::MissingObject(it.command);
         }
-        // SAFETY: `function` is the one that `keep_shortcut` found for this command and owner, and owners are never
+        // SAFETY: `function` is the one that `cache_call` found for this command and owner, and owners are never
         // used again. `place` checked the record and made it C memory, and all objects that it names exist. That the
         // values are valid usage is a promise of the captured program, whose order the replay keeps.
         unsafe { (it.call)(it.function, record[FIRST..].as_ptr().cast()) };
-        Quick::Done
+        CachedOutcome::Done
     }
 
-    /// What is said when [`Performer::quick`] found that an object does not exist.
+    /// What is said when [`Performer::call_cached`] found that an object does not exist.
     #[cold]
-    pub(crate) fn missing(&self, head: (u64, u64), command: Command) -> ReplayError {
-        let id = self.names.missing.take().unwrap_or(ObjectId::NULL);
-        self.failed(head, command, format!("{id} does not exist at this point"))
+    pub(crate) fn missing_object_error(&self, head: (u64, u64), command: Command) -> ReplayError {
+        let id = self.in_place_handles.missing.take().unwrap_or(ObjectId::NULL);
+        self.call_error(head, command, format!("{id} does not exist at this point"))
     }
 
     /// After a call that succeeded in the trace.
@@ -251,24 +251,24 @@ impl Performer<'_> {
         let code = lavascope_abi::Result(result as u32 as i32);
         let command = RecordHeader::from_words(head.0, head.1).command;
         match Command::from_number(command).filter(|_| code.0 < 0) {
-            Some(command) => Err(self.failed(head, command, format!("the driver answers {}", result_name(code)))),
+            Some(command) => Err(self.call_error(head, command, format!("the driver answers {}", result_name(code)))),
             None => Ok(()),
         }
     }
 
     #[cold]
-    fn failed(&self, head: (u64, u64), command: Command, what: String) -> ReplayError {
+    fn call_error(&self, head: (u64, u64), command: Command, what: String) -> ReplayError {
         let call = RecordHeader::from_words(head.0, head.1).call;
         ReplayError::Call { stream: self.stream, call, command: command.desc().name, what }
     }
 
     /// The driver does not have a command.
     #[cold]
-    fn lacks(&self, head: (u64, u64), command: Command) -> Result<(), ReplayError> {
+    fn skip_missing_command(&self, head: (u64, u64), command: Command) -> Result<(), ReplayError> {
         // Names and labels are for people.
         if command.desc().block.contains("debug") {
             return Ok(());
         }
-        Err(self.failed(head, command, needs_text(command)))
+        Err(self.call_error(head, command, missing_command_text(command)))
     }
 }

@@ -5,107 +5,107 @@ use std::sync::OnceLock;
 use lavascope_abi::Command;
 
 use crate::error::ReplayError;
-use crate::pair::gives_objects;
-use crate::perform::{Done, Performer};
-use crate::straight::Straight;
+use crate::pair::returns_handles;
+use crate::perform::{RecordedCall, Performer};
+use crate::straight::InPlaceCall;
 use crate::{
     addresses, allocator, bind, blobs, device, formats, held, instance, layout, memory, pipeline, pitches, plan,
     present, wait,
 };
 
 /// Performs a call in a way of its own.
-pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
+pub(crate) type HandlerFn = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c RecordedCall<'d>) -> Result<(), ReplayError>;
 
 #[derive(Clone, Copy)]
-pub(crate) enum Treatment {
+pub(crate) enum CommandHandler {
     /// As it was.
-    Plain,
+    Unchanged,
     /// Not at all: it asked something that the trace has the answer to, or concerns the machine it was made on.
     Skip,
-    Special(Special),
+    Custom(HandlerFn),
 }
 
 /// What is known of a command.
-pub(crate) struct Row {
-    pub(crate) treatment: Treatment,
+pub(crate) struct CommandEntry {
+    pub(crate) handler: CommandHandler,
     /// How it is performed where its record lies, unless numbers mean something else here.
-    pub(crate) straight: Option<Straight>,
+    pub(crate) in_place: Option<InPlaceCall>,
     /// Whether it has a second record, when it returns.
     pub(crate) has_leave: bool,
 }
 
 /// By number of the command. A program uses a few of them, and going through what is known of all takes time and memory;
 /// so each is found out when it is first met.
-pub(crate) struct Treatments {
-    rows: Box<[OnceLock<Row>]>,
-    of: fn(Command) -> Row,
+pub(crate) struct HandlerTable {
+    rows: Box<[OnceLock<CommandEntry>]>,
+    of: fn(Command) -> CommandEntry,
 }
 
-impl Treatments {
-    pub(crate) fn new() -> Treatments {
-        Treatments::with(|it| Row::new(it, treatment(it)))
+impl HandlerTable {
+    pub(crate) fn new() -> HandlerTable {
+        HandlerTable::with(|it| CommandEntry::new(it, handler_of(it)))
     }
 
     /// For one who only wants to know what would be done.
-    pub(crate) fn of_plan() -> Treatments {
-        Treatments::with(|it| Row { straight: None, ..Row::new(it, plan::treatment(it)) })
+    pub(crate) fn for_plan() -> HandlerTable {
+        HandlerTable::with(|it| CommandEntry { in_place: None, ..CommandEntry::new(it, plan::plan_handler(it)) })
     }
 
-    fn with(of: fn(Command) -> Row) -> Treatments {
-        Treatments { rows: Command::ALL.iter().map(|_| OnceLock::new()).collect(), of }
+    fn with(of: fn(Command) -> CommandEntry) -> HandlerTable {
+        HandlerTable { rows: Command::ALL.iter().map(|_| OnceLock::new()).collect(), of }
     }
 
-    pub(crate) fn of(&self, command: Command) -> &Row {
+    pub(crate) fn of(&self, command: Command) -> &CommandEntry {
         self.rows[command as usize].get_or_init(|| (self.of)(command))
     }
 
     /// By its number; none where there is no such command.
     #[inline]
-    pub(crate) fn get(&self, number: u16) -> Option<&Row> {
+    pub(crate) fn get(&self, number: u16) -> Option<&CommandEntry> {
         match self.rows.get(usize::from(number))?.get() {
             Some(row) => Some(row),
-            None => self.meet(number),
+            None => self.make(number),
         }
     }
 
     #[cold]
-    fn meet(&self, number: u16) -> Option<&Row> {
+    fn make(&self, number: u16) -> Option<&CommandEntry> {
         Command::from_number(number).map(|it| self.of(it))
     }
 }
 
-impl Row {
-    fn new(command: Command, treatment: Treatment) -> Row {
+impl CommandEntry {
+    fn new(command: Command, treatment: CommandHandler) -> CommandEntry {
         use Command as C;
         // What is special about these is only that they may hold addresses.
         let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
-        let is_plain = matches!(treatment, Treatment::Plain);
-        let straight = if is_plain || has_numbers { Straight::of(command) } else { None };
-        Row { treatment, straight, has_leave: command.desc().outputs.is_some() }
+        let is_plain = matches!(treatment, CommandHandler::Unchanged);
+        let straight = if is_plain || has_numbers { InPlaceCall::of(command) } else { None };
+        CommandEntry { handler: treatment, in_place: straight, has_leave: command.desc().outputs.is_some() }
     }
 }
 
-fn treatment(command: Command) -> Treatment {
-    if let Some(special) = special(command) {
-        return Treatment::Special(special);
+fn handler_of(command: Command) -> CommandHandler {
+    if let Some(special) = custom_handler(command) {
+        return CommandHandler::Custom(special);
     }
     let name = command.desc().name;
     let asks = name.starts_with("vkGet") || name.starts_with("vkEnumerate");
-    if is_elsewhere(command) || (asks && !gives_objects(command.desc())) {
-        return Treatment::Skip;
+    if is_platform_specific(command) || (asks && !returns_handles(command.desc())) {
+        return CommandHandler::Skip;
     }
-    Treatment::Plain
+    CommandHandler::Unchanged
 }
 
-fn special(command: Command) -> Option<Special> {
+fn custom_handler(command: Command) -> Option<HandlerFn> {
     use Command as C;
     Some(match command {
         C::CreateInstance => instance::create,
         C::EnumeratePhysicalDevices => instance::physical_devices,
         C::EnumeratePhysicalDeviceGroups => instance::physical_device_groups,
-        C::GetPhysicalDeviceProperties | C::GetPhysicalDeviceProperties2 => instance::learn,
-        C::GetPhysicalDeviceMemoryProperties | C::GetPhysicalDeviceMemoryProperties2 => instance::learn,
-        C::GetPhysicalDeviceQueueFamilyProperties | C::GetPhysicalDeviceQueueFamilyProperties2 => instance::learn,
+        C::GetPhysicalDeviceProperties | C::GetPhysicalDeviceProperties2 => instance::record_properties,
+        C::GetPhysicalDeviceMemoryProperties | C::GetPhysicalDeviceMemoryProperties2 => instance::record_properties,
+        C::GetPhysicalDeviceQueueFamilyProperties | C::GetPhysicalDeviceQueueFamilyProperties2 => instance::record_properties,
         C::CreateDevice => device::create,
         C::DestroyDevice => device::destroy,
         C::GetDeviceQueue => device::queue,
@@ -119,10 +119,10 @@ fn special(command: Command) -> Option<Special> {
         C::MapMemory | C::MapMemory2 => memory::map,
         C::UnmapMemory | C::UnmapMemory2 => memory::unmap,
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
-        C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
-        C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
-        C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => pitches::ask,
-        C::GetRayTracingShaderGroupHandlesKHR => blobs::groups,
+        C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::query_address,
+        C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::patch_constants,
+        C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => pitches::query_subresource_layout,
+        C::GetRayTracingShaderGroupHandlesKHR => blobs::shader_group_handles,
         C::GetDescriptorEXT => blobs::descriptor,
         C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => blobs::descriptor_layout,
         C::CreateImage => layout::create_image,
@@ -146,7 +146,7 @@ fn special(command: Command) -> Option<Special> {
         C::SignalSemaphore => held::signal,
         C::QueueWaitIdle => held::queue_wait_idle,
         C::DestroySurfaceKHR => present::destroy_surface,
-        _ if is_surface(command) => present::surface,
+        _ if creates_surface(command) => present::surface,
         _ => return None,
     })
 }
@@ -171,13 +171,13 @@ pub(crate) fn is_wait(command: Command) -> bool {
 }
 
 /// Makes a surface: there is none here.
-pub(crate) fn is_surface(command: Command) -> bool {
+pub(crate) fn creates_surface(command: Command) -> bool {
     let name = command.desc().name;
     name.starts_with("vkCreate") && name.contains("Surface")
 }
 
 /// What only meant something where the trace was made: windows, displays, callbacks, other processes, mapped memory.
-pub(crate) fn is_elsewhere(command: Command) -> bool {
+pub(crate) fn is_platform_specific(command: Command) -> bool {
     use Command as C;
     let name = command.desc().name;
     let platform = ["Display", "FullScreenExclusive", "WinrtDisplay", "Latency", "Profiling", "PrivateData"];

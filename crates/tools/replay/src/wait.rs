@@ -11,16 +11,16 @@ use lavascope_record::Outcome;
 
 use crate::error::ReplayError;
 use crate::functions::driver;
-use crate::perform::{Done, Laid, Performer};
-use crate::waiters::Limit;
+use crate::perform::{RecordedCall, UnpackedCall, Performer};
+use crate::waiters::WaitLimit;
 
 /// How long the driver waits before we look whether it makes sense to go on.
 const SLICE: Duration = Duration::from_millis(200);
 
 impl Performer<'_> {
     /// Asks until the answer is success.
-    fn until(&self, done: &Done<'_>, mut ask: impl FnMut() -> Option<vk::Result>) -> Result<(), ReplayError> {
-        let mut waiting = self.waits(done, "the device", Limit::Short);
+    fn poll_until_success(&self, done: &RecordedCall<'_>, mut ask: impl FnMut() -> Option<vk::Result>) -> Result<(), ReplayError> {
+        let mut waiting = self.begin_wait(done, "the device", WaitLimit::Sliced);
         loop {
             match ask() {
                 Some(vk::Result::SUCCESS) | None => return Ok(()),
@@ -29,57 +29,57 @@ impl Performer<'_> {
                     return Err(self.error(done, format!("the driver answers {}", crate::perform::result_name(it))));
                 }
             }
-            waiting.look()?;
+            waiting.check()?;
         }
     }
 }
 
 /// Waited for in the trace, with success.
-fn has_succeeded(done: &Done<'_>) -> bool {
+fn has_succeeded(done: &RecordedCall<'_>) -> bool {
     done.leave.is_some() && done.code() == vk::Result::SUCCESS.0
 }
 
-pub(crate) fn fences(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn fences(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if !has_succeeded(done) {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    let laid = performer.unpack(done)?;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::WaitForFencesParams>()).timeout = SLICE.as_nanos() as u64 };
-    repeat(performer, done, laid)
+    call_until_success(performer, done, laid)
 }
 
-pub(crate) fn semaphores(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn semaphores(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if !has_succeeded(done) {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    let laid = performer.unpack(done)?;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::WaitSemaphoresParams>()).timeout = SLICE.as_nanos() as u64 };
-    repeat(performer, done, laid)
+    call_until_success(performer, done, laid)
 }
 
 /// Makes a call with a time limit until it succeeds.
-fn repeat(performer: &mut Performer<'_>, done: &Done<'_>, laid: Laid) -> Result<(), ReplayError> {
-    let mut waiting = performer.waits(done, "the device", Limit::Short);
+fn call_until_success(performer: &mut Performer<'_>, done: &RecordedCall<'_>, laid: UnpackedCall) -> Result<(), ReplayError> {
+    let mut waiting = performer.begin_wait(done, "the device", WaitLimit::Sliced);
     loop {
         let result = performer.call(done, laid)?;
         if result != u64::from(vk::Result::TIMEOUT.0 as u32) {
-            return performer.after(done, laid, result);
+            return performer.finish_call(done, laid, result);
         }
-        waiting.look()?;
+        waiting.check()?;
     }
 }
 
-pub(crate) fn fence_status(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn fence_status(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if !has_succeeded(done) {
         return Ok(());
     }
     let device = performer.device(done)?;
-    let laid = performer.lay_out(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    let laid = performer.unpack(done)?;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     let fence = unsafe { (*laid.image.cast::<vk::GetFenceStatusParams>()).fence };
-    performer.until(done, || {
+    performer.poll_until_success(done, || {
         let (fences, slice) = ([fence], SLICE.as_nanos() as u64);
         driver!(
             device.functions,
@@ -89,12 +89,12 @@ pub(crate) fn fence_status(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
     })
 }
 
-pub(crate) fn counter(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn counter(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let Some(Outcome::GetSemaphoreCounterValue(outcome)) = done.leave.and_then(Outcome::of) else { return Ok(()) };
     let Some(value) = outcome.p_value().filter(|_| has_succeeded(done)) else { return Ok(()) };
     let device = performer.device(done)?;
-    let laid = performer.lay_out(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    let laid = performer.unpack(done)?;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     let semaphores = unsafe { [(*laid.image.cast::<vk::GetSemaphoreCounterValueParams>()).semaphore] };
     let values = [*value];
     let info = vk::SemaphoreWaitInfo {
@@ -103,7 +103,7 @@ pub(crate) fn counter(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         p_values: Ptr::to_slice(&values),
         ..vk::SemaphoreWaitInfo::zeroed()
     };
-    performer.until(done, || {
+    performer.poll_until_success(done, || {
         driver!(
             device.functions,
             WaitSemaphores,
@@ -112,15 +112,15 @@ pub(crate) fn counter(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     })
 }
 
-pub(crate) fn event_status(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn event_status(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.code() != vk::Result::EVENT_SET.0 {
         return Ok(());
     }
     let device = performer.device(done)?;
-    let laid = performer.lay_out(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    let laid = performer.unpack(done)?;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     let event = unsafe { (*laid.image.cast::<vk::GetEventStatusParams>()).event };
-    performer.until(done, || {
+    performer.poll_until_success(done, || {
         let status = driver!(device.functions, GetEventStatus, FnGetEventStatus(device.handle, event));
         match status {
             Some(vk::Result::EVENT_SET) => Some(vk::Result::SUCCESS),
@@ -133,36 +133,36 @@ pub(crate) fn event_status(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
     })
 }
 
-pub(crate) fn query_results(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn query_results(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if !has_succeeded(done) {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
-    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
+    let laid = performer.unpack(done)?;
+    // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     unsafe {
         let image = laid.image.cast::<vk::GetQueryPoolResultsParams>();
         (*image).flags.0 |= vk::QueryResultFlags::WAIT.0;
     }
-    let _waiting = performer.waits(done, "the device", Limit::None);
+    let _waiting = performer.begin_wait(done, "the device", WaitLimit::Unlimited);
     let result = performer.call(done, laid)?;
-    performer.after(done, laid, result)
+    performer.finish_call(done, laid, result)
 }
 
 /// Other threads that join take a part of the work; here one does all of it.
-pub(crate) fn join(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+pub(crate) fn join(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
-    let laid = performer.lay_out(done)?;
-    let mut waiting = performer.waits(done, "an operation that other threads perform", Limit::Short);
+    let laid = performer.unpack(done)?;
+    let mut waiting = performer.begin_wait(done, "an operation that other threads perform", WaitLimit::Sliced);
     loop {
         let result = performer.call(done, laid)?;
         let code = vk::Result(result as u32 as i32);
         if code == vk::Result::THREAD_IDLE_KHR {
-            waiting.look()?;
+            waiting.check()?;
             std::thread::yield_now();
             continue;
         }
-        return performer.after(done, laid, result);
+        return performer.finish_call(done, laid, result);
     }
 }

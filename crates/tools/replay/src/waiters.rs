@@ -8,59 +8,59 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::error::ReplayError;
-use crate::perform::{Done, Performer};
-use crate::positions::Watch;
+use crate::perform::{RecordedCall, Performer};
+use crate::positions::StallWatch;
 use crate::replay::{Replay, lock};
 
 /// All threads that wait for the device now.
 #[derive(Default)]
-pub(crate) struct Waiters(Mutex<Vec<Waiter>>);
+pub(crate) struct DeviceWaits(Mutex<Vec<DeviceWait>>);
 
-struct Waiter {
+struct DeviceWait {
     stream: u32,
     call: u64,
     command: &'static str,
     what: &'static str,
-    limit: Limit,
+    limit: WaitLimit,
 }
 
 /// Whether a wait comes back from the driver by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum WaitLimit {
     /// Now and then.
-    Short,
+    Sliced,
     /// Only when it is over.
-    None,
+    Unlimited,
 }
 
 /// A thread waits, until this is dropped.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct DeviceWaitGuard<'a> {
     replay: &'a Replay,
     stream: u32,
-    watch: Watch<'a>,
+    watch: StallWatch<'a>,
 }
 
 impl<'a> Performer<'a> {
     /// To be kept while the thread waits in a call.
-    pub(crate) fn waits(&self, done: &Done<'_>, what: &'static str, limit: Limit) -> Waiting<'a> {
+    pub(crate) fn begin_wait(&self, done: &RecordedCall<'_>, what: &'static str, limit: WaitLimit) -> DeviceWaitGuard<'a> {
         let (replay, stream) = (self.replay, self.stream);
         let (call, command) = (done.enter.call_number(), done.command().desc().name);
-        lock(&replay.waiters.0).push(Waiter { stream, call, command, what, limit });
-        Waiting { replay, stream, watch: replay.positions.watch(replay.options.patience) }
+        lock(&replay.device_waits.0).push(DeviceWait { stream, call, command, what, limit });
+        DeviceWaitGuard { replay, stream, watch: replay.positions.watch(replay.options.patience) }
     }
 }
 
-impl Waiting<'_> {
+impl DeviceWaitGuard<'_> {
     /// Looks again: an error if the replay was stopped, or nobody gets on.
-    pub(crate) fn look(&mut self) -> Result<(), ReplayError> {
+    pub(crate) fn check(&mut self) -> Result<(), ReplayError> {
         let replay = self.replay;
-        self.watch.look(|| replay.who_waits())
+        self.watch.check(|| replay.describe_waits())
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for DeviceWaitGuard<'_> {
     fn drop(&mut self) {
-        let mut all = lock(&self.replay.waiters.0);
+        let mut all = lock(&self.replay.device_waits.0);
         if let Some(at) = all.iter().rposition(|it| it.stream == self.stream) {
             all.remove(at);
         }
@@ -69,48 +69,48 @@ impl Drop for Waiting<'_> {
 
 impl Replay {
     /// Who waits for what: first for the device, then for each other.
-    fn who_waits(&self) -> String {
-        let text = |it: &Waiter| {
-            let Waiter { stream, call, command, what, .. } = it;
+    fn describe_waits(&self) -> String {
+        let text = |it: &DeviceWait| {
+            let DeviceWait { stream, call, command, what, .. } = it;
             format!("call {call} of thread {stream}, {command}, waits for {what}")
         };
-        let all: Vec<String> = lock(&self.waiters.0).iter().map(text).collect();
-        all.into_iter().chain(self.positions.waits()).collect::<Vec<_>>().join(", ")
+        let all: Vec<String> = lock(&self.device_waits.0).iter().map(text).collect();
+        all.into_iter().chain(self.positions.describe_waits()).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether a thread is in a wait from which only the device lets it return.
-    fn is_inside_the_driver(&self) -> bool {
-        lock(&self.waiters.0).iter().any(|it| it.limit == Limit::None)
+    fn is_blocked_in_driver(&self) -> bool {
+        lock(&self.device_waits.0).iter().any(|it| it.limit == WaitLimit::Unlimited)
     }
 }
 
 /// Finds out that a wait without a limit lasts too long.
-pub(crate) struct Hang<'a> {
+pub(crate) struct HangDetector<'a> {
     replay: &'a Replay,
     seen: u64,
     since: Instant,
-    is_told: bool,
+    is_reported: bool,
 }
 
-impl<'a> Hang<'a> {
-    pub(crate) fn new(replay: &'a Replay) -> Hang<'a> {
-        Hang { replay, seen: 0, since: Instant::now(), is_told: false }
+impl<'a> HangDetector<'a> {
+    pub(crate) fn new(replay: &'a Replay) -> HangDetector<'a> {
+        HangDetector { replay, seen: 0, since: Instant::now(), is_reported: false }
     }
 
     /// Looks again, and tells once.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn check(&mut self) {
         let Replay { positions, options, .. } = self.replay;
-        let seen = positions.sum();
+        let seen = positions.total_progress();
         let is_paused = positions.is_paused.load(Ordering::Relaxed);
-        if seen != self.seen || is_paused || !self.replay.is_inside_the_driver() {
+        if seen != self.seen || is_paused || !self.replay.is_blocked_in_driver() {
             (self.seen, self.since) = (seen, Instant::now());
         }
-        if self.is_told || self.since.elapsed() < options.patience {
+        if self.is_reported || self.since.elapsed() < options.patience {
             return;
         }
-        self.is_told = true;
-        let error = ReplayError::Stuck { seconds: options.patience.as_secs(), what: self.replay.who_waits() };
-        if let Some(hung) = &options.hung {
+        self.is_reported = true;
+        let error = ReplayError::Stuck { seconds: options.patience.as_secs(), what: self.replay.describe_waits() };
+        if let Some(hung) = &options.on_hang {
             hung(&error);
         }
     }

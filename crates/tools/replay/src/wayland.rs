@@ -28,7 +28,7 @@ const TOPLEVEL_SET_TITLE: u32 = 2;
 const ROUNDS_MAX: u32 = 100;
 
 #[repr(C)]
-struct Message {
+struct WlMessage {
     name: *const c_char,
     signature: *const c_char,
     types: *const *const Interface,
@@ -39,13 +39,13 @@ struct Interface {
     name: *const c_char,
     version: c_int,
     method_count: c_int,
-    methods: *const Message,
+    methods: *const WlMessage,
     event_count: c_int,
-    events: *const Message,
+    events: *const WlMessage,
 }
 
 // SAFETY: all values are statics of this file that nobody changes; their pointers lead to other statics.
-unsafe impl Sync for Message {}
+unsafe impl Sync for WlMessage {}
 // SAFETY: all values are statics of this file that nobody changes; their pointers lead to other statics.
 unsafe impl Sync for Interface {}
 
@@ -55,45 +55,45 @@ struct Types([*const Interface; 4]);
 unsafe impl Sync for Types {}
 static NO_TYPES: Types = Types([ptr::null(); 4]);
 
-const fn message(name: &'static CStr, signature: &'static CStr) -> Message {
-    Message { name: name.as_ptr(), signature: signature.as_ptr(), types: NO_TYPES.0.as_ptr() }
+const fn message(name: &'static CStr, signature: &'static CStr) -> WlMessage {
+    WlMessage { name: name.as_ptr(), signature: signature.as_ptr(), types: NO_TYPES.0.as_ptr() }
 }
 
-const fn interface(name: &'static CStr, methods: &'static [Message], events: &'static [Message]) -> Interface {
+const fn interface(name: &'static CStr, methods: &'static [WlMessage], events: &'static [WlMessage]) -> Interface {
     let (method_count, event_count) = (methods.len() as c_int, events.len() as c_int);
     let (methods, events) = (methods.as_ptr(), events.as_ptr());
     Interface { name: name.as_ptr(), version: 1, method_count, methods, event_count, events }
 }
 
-static SHELL_METHODS: [Message; 4] = [
+static SHELL_METHODS: [WlMessage; 4] = [
     message(c"destroy", c""),
     message(c"create_positioner", c"n"),
     message(c"get_xdg_surface", c"no"),
     message(c"pong", c"u"),
 ];
-static SHELL_EVENTS: [Message; 1] = [message(c"ping", c"u")];
+static SHELL_EVENTS: [WlMessage; 1] = [message(c"ping", c"u")];
 static SHELL: Interface = interface(c"xdg_wm_base", &SHELL_METHODS, &SHELL_EVENTS);
 
-static SHELL_SURFACE_METHODS: [Message; 5] = [
+static SHELL_SURFACE_METHODS: [WlMessage; 5] = [
     message(c"destroy", c""),
     message(c"get_toplevel", c"n"),
     message(c"get_popup", c"n?oo"),
     message(c"set_window_geometry", c"iiii"),
     message(c"ack_configure", c"u"),
 ];
-static SHELL_SURFACE_EVENTS: [Message; 1] = [message(c"configure", c"u")];
+static SHELL_SURFACE_EVENTS: [WlMessage; 1] = [message(c"configure", c"u")];
 static SHELL_SURFACE: Interface = interface(c"xdg_surface", &SHELL_SURFACE_METHODS, &SHELL_SURFACE_EVENTS);
 
-static TOPLEVEL_METHODS: [Message; 3] =
+static TOPLEVEL_METHODS: [WlMessage; 3] =
     [message(c"destroy", c""), message(c"set_parent", c"?o"), message(c"set_title", c"s")];
-static TOPLEVEL_EVENTS: [Message; 2] = [message(c"configure", c"iia"), message(c"close", c"")];
+static TOPLEVEL_EVENTS: [WlMessage; 2] = [message(c"configure", c"iia"), message(c"close", c"")];
 static TOPLEVEL: Interface = interface(c"xdg_toplevel", &TOPLEVEL_METHODS, &TOPLEVEL_EVENTS);
 
 /// An object of the protocol here.
 type Proxy = *mut c_void;
 
 /// A function for an event, whatever its parameters are.
-type Event = *const c_void;
+type WlEventHandler = *const c_void;
 
 /// The functions that are needed.
 struct Client {
@@ -104,7 +104,7 @@ struct Client {
     flush: unsafe extern "C" fn(Proxy) -> c_int,
     request: unsafe extern "C" fn(Proxy, u32, *mut usize),
     create: unsafe extern "C" fn(Proxy, u32, *mut usize, *const Interface, u32) -> Proxy,
-    add_listener: unsafe extern "C" fn(Proxy, *const Event, *mut c_void) -> c_int,
+    add_listener: unsafe extern "C" fn(Proxy, *const WlEventHandler, *mut c_void) -> c_int,
     destroy: unsafe extern "C" fn(Proxy),
     /// Tables of the library, which is never closed.
     registry: &'static Interface,
@@ -115,7 +115,7 @@ struct Client {
 }
 
 /// What is told by events, and what answers them.
-struct State {
+struct WaylandState {
     client: Client,
     /// Numbers and names of what the compositor offers.
     globals: Mutex<Vec<(u32, Vec<u8>)>>,
@@ -124,21 +124,21 @@ struct State {
 }
 
 /// A window, until it is dropped.
-pub(crate) struct Window {
+pub(crate) struct WaylandWindow {
     /// Where events find it: they have its address, so it does not move with the window. A `Box` would not do, since
     /// moving one says that no other pointer leads to what is in it.
-    state: Arc<State>,
+    state: Arc<WaylandState>,
     display: Proxy,
     surface: Proxy,
     /// All that was made of the protocol, in that order.
-    made: Vec<Proxy>,
+    proxies: Vec<Proxy>,
 }
 
 // SAFETY: the pointers are objects of libwayland, which belong to no thread: it locks its connections itself.
-unsafe impl Send for Window {}
-// SAFETY: `&Window` gives only `handles` and `listen`. libwayland locks its connections itself, and the events change
-// only the mutex and the atomic of the `State`.
-unsafe impl Sync for Window {}
+unsafe impl Send for WaylandWindow {}
+// SAFETY: `&WaylandWindow` gives only `handles` and `dispatch_events`. libwayland locks its connections itself, and the events change
+// only the mutex and the atomic of the `WaylandState`.
+unsafe impl Sync for WaylandWindow {}
 
 impl Client {
     fn open() -> Result<Client, String> {
@@ -171,16 +171,16 @@ impl Client {
 }
 
 /// Functions for the events of an object. They live for ever, as the library wants it.
-struct Events<const N: usize>([Event; N]);
+struct WlListener<const N: usize>([WlEventHandler; N]);
 // SAFETY: all values are statics of addresses of functions, which nobody changes.
-unsafe impl<const N: usize> Sync for Events<N> {}
+unsafe impl<const N: usize> Sync for WlListener<N> {}
 
-static REGISTRY_LISTENER: Events<2> = Events([offered as Event, gone as Event]);
-static SHELL_LISTENER: Events<1> = Events([pinged as Event]);
-static SHELL_SURFACE_LISTENER: Events<1> = Events([configured as Event]);
-static TOPLEVEL_LISTENER: Events<2> = Events([sized as Event, closed as Event]);
+static REGISTRY_LISTENER: WlListener<2> = WlListener([on_global as WlEventHandler, on_global_remove as WlEventHandler]);
+static SHELL_LISTENER: WlListener<1> = WlListener([on_ping as WlEventHandler]);
+static SHELL_SURFACE_LISTENER: WlListener<1> = WlListener([on_surface_configure as WlEventHandler]);
+static TOPLEVEL_LISTENER: WlListener<2> = WlListener([on_toplevel_configure as WlEventHandler, on_close as WlEventHandler]);
 
-unsafe extern "C" fn offered(state: *const State, _: Proxy, number: u32, name: *const c_char, _version: u32) {
+unsafe extern "C" fn on_global(state: *const WaylandState, _: Proxy, number: u32, name: *const c_char, _version: u32) {
     // SAFETY: `listen_to` gave the state of the window, which lives until the connection has ended; the protocol has a
     // text here, which the library ends with a zero.
     let (state, name) = unsafe { (&*state, CStr::from_ptr(name)) };
@@ -188,15 +188,15 @@ unsafe extern "C" fn offered(state: *const State, _: Proxy, number: u32, name: *
     globals.push((number, name.to_bytes().to_vec()));
 }
 
-unsafe extern "C" fn gone(_: *const State, _: Proxy, _number: u32) {}
+unsafe extern "C" fn on_global_remove(_: *const WaylandState, _: Proxy, _number: u32) {}
 
-unsafe extern "C" fn pinged(state: *const State, shell: Proxy, serial: u32) {
+unsafe extern "C" fn on_ping(state: *const WaylandState, shell: Proxy, serial: u32) {
     // SAFETY: `listen_to` gave the state of the window, which lives until the connection has ended. The library calls
     // this for a live object, and the request has one argument.
     unsafe { ((*state).client.request)(shell, SHELL_PONG, [serial as usize].as_mut_ptr()) };
 }
 
-unsafe extern "C" fn configured(state: *const State, surface: Proxy, serial: u32) {
+unsafe extern "C" fn on_surface_configure(state: *const WaylandState, surface: Proxy, serial: u32) {
     // SAFETY: `listen_to` gave the state of the window, which lives until the connection has ended. The library calls
     // this for a live object, and the request has one argument.
     unsafe {
@@ -205,30 +205,30 @@ unsafe extern "C" fn configured(state: *const State, surface: Proxy, serial: u32
     }
 }
 
-unsafe extern "C" fn sized(_: *const State, _: Proxy, _width: i32, _height: i32, _states: *const c_void) {}
+unsafe extern "C" fn on_toplevel_configure(_: *const WaylandState, _: Proxy, _width: i32, _height: i32, _states: *const c_void) {}
 
-unsafe extern "C" fn closed(_: *const State, _: Proxy) {}
+unsafe extern "C" fn on_close(_: *const WaylandState, _: Proxy) {}
 
-impl Window {
+impl WaylandWindow {
     /// A window on the display of the environment.
-    pub(crate) fn open(title: &CStr) -> Result<Window, String> {
+    pub(crate) fn open(title: &CStr) -> Result<WaylandWindow, String> {
         let client = Client::open()?;
         // SAFETY: the function takes null for the display that the environment names.
         let display = unsafe { (client.connect)(ptr::null()) };
         if display.is_null() {
             return Err("there is no Wayland display; set WAYLAND_DISPLAY and XDG_RUNTIME_DIR".to_owned());
         }
-        let state = State { client, globals: Mutex::default(), is_configured: AtomicBool::new(false) };
-        let mut window = Window { state: Arc::new(state), display, surface: ptr::null_mut(), made: Vec::new() };
-        window.begin(title)?;
+        let state = WaylandState { client, globals: Mutex::default(), is_configured: AtomicBool::new(false) };
+        let mut window = WaylandWindow { state: Arc::new(state), display, surface: ptr::null_mut(), proxies: Vec::new() };
+        window.create_window(title)?;
         Ok(window)
     }
 
-    fn begin(&mut self, title: &CStr) -> Result<(), String> {
+    fn create_window(&mut self, title: &CStr) -> Result<(), String> {
         let Client { registry, compositor, surface, .. } = self.state.client;
         let registry = self.create(self.display, DISPLAY_GET_REGISTRY, &mut [0], registry)?;
         self.listen_to(registry, &REGISTRY_LISTENER);
-        self.round()?;
+        self.roundtrip()?;
         let compositor = self.bind(registry, c"wl_compositor", compositor)?;
         let shell = self.bind(registry, SHELL_NAME, &raw const SHELL)?;
         self.listen_to(shell, &SHELL_LISTENER);
@@ -247,7 +247,7 @@ impl Window {
         }
         // Nothing may be shown before the compositor has said how large the window may be.
         for _ in 0..ROUNDS_MAX {
-            self.round()?;
+            self.roundtrip()?;
             if self.state.is_configured.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -270,7 +270,7 @@ impl Window {
         if made.is_null() {
             return Err("the Wayland display gives no objects".to_owned());
         }
-        self.made.push(made);
+        self.proxies.push(made);
         Ok(made)
     }
 
@@ -283,7 +283,7 @@ impl Window {
         self.create(registry, REGISTRY_BIND, &mut [number, name.as_ptr().expose_provenance(), 1, 0], interface)
     }
 
-    fn listen_to<const N: usize>(&self, proxy: Proxy, events: &'static Events<N>) {
+    fn listen_to<const N: usize>(&self, proxy: Proxy, events: &'static WlListener<N>) {
         let state = Arc::as_ptr(&self.state).cast_mut().cast();
         // SAFETY: a live object of this connection, and a static with a function for each of its events up to version
         // 1. They read the state only, which `drop` keeps until the connection has ended.
@@ -291,7 +291,7 @@ impl Window {
     }
 
     /// Waits until the compositor has answered all that it was asked.
-    fn round(&self) -> Result<(), String> {
+    fn roundtrip(&self) -> Result<(), String> {
         // SAFETY: `open` made the connection, and only `drop` ends it.
         match unsafe { (self.state.client.roundtrip)(self.display) } < 0 {
             true => Err("the Wayland display does not answer".to_owned()),
@@ -305,7 +305,7 @@ impl Window {
     }
 
     /// Answers what the compositor asked. The driver reads what it says, when it waits for it.
-    pub(crate) fn listen(&self) {
+    pub(crate) fn dispatch_events(&self) {
         // SAFETY: `open` made the connection, and only `drop` ends it.
         unsafe {
             (self.state.client.dispatch_pending)(self.display);
@@ -316,12 +316,12 @@ impl Window {
 
 const SHELL_NAME: &CStr = c"xdg_wm_base";
 
-impl Drop for Window {
+impl Drop for WaylandWindow {
     fn drop(&mut self) {
         // SAFETY: `&mut self` says that nobody uses the objects, and surfaces of Vulkan are destroyed before their
         // window. The newest object goes first, and the connection after all of them; the state is dropped afterwards.
         unsafe {
-            for it in self.made.drain(..).rev() {
+            for it in self.proxies.drain(..).rev() {
                 (self.state.client.destroy)(it);
             }
             (self.state.client.disconnect)(self.display);

@@ -11,25 +11,25 @@ use crate::present::check;
 use crate::{wayland, x11};
 
 /// A window, until it is dropped.
-pub(crate) enum Window {
-    Wayland(wayland::Window),
-    X11(x11::Window),
+pub(crate) enum ReplayWindow {
+    Wayland(wayland::WaylandWindow),
+    X11(x11::X11Window),
 }
 
 /// Extensions of an instance that can show something in one of them.
 pub(crate) const EXTENSIONS: &[&CStr] = &[c"VK_KHR_surface", c"VK_KHR_wayland_surface", c"VK_KHR_xcb_surface"];
 
-impl Window {
+impl ReplayWindow {
     /// A window and the surface on it. Where both kinds of displays are there, that of Wayland, unless the driver
     /// cannot use it.
     pub(crate) fn open(
         functions: &Functions,
         instance: vk::Instance,
         extent: vk::Extent2D,
-    ) -> Result<(Window, vk::SurfaceKHR), String> {
+    ) -> Result<(ReplayWindow, vk::SurfaceKHR), String> {
         let has = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
         let mut why = "there is no display; set WAYLAND_DISPLAY or DISPLAY".to_owned();
-        for (name, open) in [("WAYLAND_DISPLAY", on_wayland as Open), ("DISPLAY", on_x11)] {
+        for (name, open) in [("WAYLAND_DISPLAY", open_wayland as OpenWindowFn), ("DISPLAY", open_x11)] {
             if !has(name) {
                 continue;
             }
@@ -43,30 +43,30 @@ impl Window {
 
     /// A window of X11 has a size of its own; one of Wayland is as large as what is shown in it.
     pub(crate) fn resize(&self, extent: vk::Extent2D) {
-        if let Window::X11(it) = self {
+        if let ReplayWindow::X11(it) = self {
             it.resize(extent.width, extent.height);
         }
     }
 
     /// Takes what the display has to say, so that it does not pile up.
-    pub(crate) fn listen(&self) {
+    pub(crate) fn dispatch_events(&self) {
         match self {
-            Window::Wayland(it) => it.listen(),
-            Window::X11(it) => it.listen(),
+            ReplayWindow::Wayland(it) => it.dispatch_events(),
+            ReplayWindow::X11(it) => it.dispatch_events(),
         }
     }
 }
 
-type Open = fn(&Functions, vk::Instance, vk::Extent2D) -> Result<(Window, vk::SurfaceKHR), String>;
+type OpenWindowFn = fn(&Functions, vk::Instance, vk::Extent2D) -> Result<(ReplayWindow, vk::SurfaceKHR), String>;
 
 const TITLE: &CStr = c"lavascope replay";
 
-fn on_wayland(
+fn open_wayland(
     functions: &Functions,
     instance: vk::Instance,
     _: vk::Extent2D,
-) -> Result<(Window, vk::SurfaceKHR), String> {
-    let window = wayland::Window::open(TITLE)?;
+) -> Result<(ReplayWindow, vk::SurfaceKHR), String> {
+    let window = wayland::WaylandWindow::open(TITLE)?;
     let (display, surface) = window.handles();
     let info = vk::WaylandSurfaceCreateInfoKHR {
         display: Ptr::new(display),
@@ -80,15 +80,15 @@ fn on_wayland(
         FnCreateWaylandSurfaceKHR(instance, Ptr::to(&info), Ptr::NULL, out(&mut handle))
     );
     check("a surface on the Wayland display", made)?;
-    Ok((Window::Wayland(window), handle))
+    Ok((ReplayWindow::Wayland(window), handle))
 }
 
-fn on_x11(
+fn open_x11(
     functions: &Functions,
     instance: vk::Instance,
     extent: vk::Extent2D,
-) -> Result<(Window, vk::SurfaceKHR), String> {
-    let window = x11::Window::open(TITLE, extent.width, extent.height)?;
+) -> Result<(ReplayWindow, vk::SurfaceKHR), String> {
+    let window = x11::X11Window::open(TITLE, extent.width, extent.height)?;
     let (connection, id) = window.handles();
     let info = vk::XcbSurfaceCreateInfoKHR {
         connection: Ptr::new(connection),
@@ -102,5 +102,5 @@ fn on_x11(
         FnCreateXcbSurfaceKHR(instance, Ptr::to(&info), Ptr::NULL, out(&mut handle))
     );
     check("a surface on the X display", made)?;
-    Ok((Window::X11(window), handle))
+    Ok((ReplayWindow::X11(window), handle))
 }

@@ -58,16 +58,16 @@ struct Xcb {
 }
 
 /// A window, until it is dropped.
-pub(crate) struct Window {
+pub(crate) struct X11Window {
     xcb: Xcb,
     connection: *mut c_void,
     id: u32,
 }
 
 // SAFETY: a connection of libxcb belongs to no thread; the library locks it itself.
-unsafe impl Send for Window {}
-// SAFETY: `&Window` only makes requests and takes events, for which libxcb locks the connection itself.
-unsafe impl Sync for Window {}
+unsafe impl Send for X11Window {}
+// SAFETY: `&X11Window` only makes requests and takes events, for which libxcb locks the connection itself.
+unsafe impl Sync for X11Window {}
 
 impl Xcb {
     fn open() -> Result<Xcb, String> {
@@ -98,9 +98,9 @@ impl Xcb {
     }
 }
 
-impl Window {
+impl X11Window {
     /// A window of this size on the display of the environment.
-    pub(crate) fn open(title: &CStr, width: u32, height: u32) -> Result<Window, String> {
+    pub(crate) fn open(title: &CStr, width: u32, height: u32) -> Result<X11Window, String> {
         let xcb = Xcb::open()?;
         // SAFETY: the function takes null for the display that the environment names, and null for no number of a
         // screen.
@@ -132,7 +132,7 @@ impl Window {
             (xcb.flush)(connection);
             id
         };
-        Ok(Window { xcb, connection, id })
+        Ok(X11Window { xcb, connection, id })
     }
 
     pub(crate) fn resize(&self, width: u32, height: u32) {
@@ -150,7 +150,7 @@ impl Window {
     }
 
     /// Takes what the server has to say, so that it does not pile up.
-    pub(crate) fn listen(&self) {
+    pub(crate) fn dispatch_events(&self) {
         // SAFETY: `open` made the connection, and only `drop` ends it. By xcb/xcb.h, an event is memory of `malloc`
         // that the caller frees.
         unsafe {
@@ -165,7 +165,7 @@ impl Window {
     }
 }
 
-impl Drop for Window {
+impl Drop for X11Window {
     fn drop(&mut self) {
         // SAFETY: `open` made the connection, and this ends it once. Surfaces of Vulkan are destroyed before their
         // window.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use lavascope_platform::files::{self, FileLock};
 use lavascope_settings::{Compression, Settings};
 use lavascope_stream::{OrderedRecord, Merger, TIME_MASK, ticks, ticks_per_second};
-use lavascope_trace::{BlockWriter, Codec, Header, RawBlock, Recorded, Recorder};
+use lavascope_trace::{BlockWriter, Codec, TraceHeader, RawBlock, StreamRecord, TraceRecorder};
 use serde_json::json;
 
 use crate::hub::PROCESS_STATE;
@@ -35,7 +35,7 @@ const CLOCK_MEASURE_TIME: Duration = Duration::from_millis(2);
 /// A capture that is under way.
 pub(crate) struct Capture {
     path: PathBuf,
-    recorder: Recorder,
+    recorder: TraceRecorder,
     writer: FileWriter,
     tail: Arc<TailStorage>,
     began: (Instant, u64),
@@ -57,12 +57,12 @@ impl Capture {
         let id = random_id();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header =
-            Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
+            TraceHeader { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
-        writer.write(RawBlock::facts(&trace_metadata(settings)).pack(Codec::Zstd)).map_err(failed)?;
+        writer.write(RawBlock::metadata(&trace_metadata(settings)).pack(Codec::Zstd)).map_err(failed)?;
         let range = CaptureRange::new(settings);
         if let Some(wanted) = range.metadata() {
-            writer.write(RawBlock::facts(&wanted).pack(Codec::Zstd)).map_err(failed)?;
+            writer.write(RawBlock::metadata(&wanted).pack(Codec::Zstd)).map_err(failed)?;
         }
         let room = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
@@ -73,7 +73,7 @@ impl Capture {
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
         PROCESS_STATE.wake.set_storage(Some(room.clone()));
-        let (recorder, sealed) = (Recorder::default(), Instant::now());
+        let (recorder, sealed) = (TraceRecorder::default(), Instant::now());
         Ok(Capture { path, recorder, writer, tail: room, began, last_time: 0, last_seal: sealed, flush_interval: every, range, is_broken: false })
     }
 
@@ -87,7 +87,7 @@ impl Capture {
         let OrderedRecord { thread: stream, first, end, record, .. } = *given;
         let Capture { recorder, writer, is_broken, .. } = self;
         let mut give = |it| *is_broken |= !writer.write(it);
-        recorder.record(Recorded { stream, span: first..end, time: self.last_time, record }, &mut give);
+        recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);
     }
 
     /// There are no more records for now: what was gathered is written when there is enough of it or it is old, and
@@ -100,9 +100,9 @@ impl Capture {
         if self.range.take_trigger()
             && let Some(wanted) = self.range.metadata()
         {
-            self.is_broken |= !self.writer.write(RawBlock::facts(&wanted));
+            self.is_broken |= !self.writer.write(RawBlock::metadata(&wanted));
         }
-        if self.recorder.words_held() > WORDS_MAX || self.last_seal.elapsed() >= self.flush_interval {
+        if self.recorder.buffered_words() > WORDS_MAX || self.last_seal.elapsed() >= self.flush_interval {
             self.seal();
             self.last_seal = Instant::now();
         }
@@ -114,7 +114,7 @@ impl Capture {
     /// What others have to say about the capture.
     fn write_metadata(&mut self) {
         for it in PROCESS_STATE.take_trace_metadata() {
-            self.is_broken |= !self.writer.write(RawBlock::facts(&it));
+            self.is_broken |= !self.writer.write(RawBlock::metadata(&it));
         }
     }
 
@@ -125,7 +125,7 @@ impl Capture {
 
     fn seal(&mut self) {
         let Capture { recorder, writer, is_broken, .. } = self;
-        recorder.seal(&mut |it| *is_broken |= !writer.write(it));
+        recorder.flush(&mut |it| *is_broken |= !writer.write(it));
         *is_broken |= !writer.sync();
     }
 
@@ -158,8 +158,8 @@ impl Capture {
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
-        self.writer.write(RawBlock::facts(&json!({ "ticks_per_second": speed as u64, "ended": true })));
-        let moments = self.recorder.moments().to_vec();
+        self.writer.write(RawBlock::metadata(&json!({ "ticks_per_second": speed as u64, "ended": true })));
+        let moments = self.recorder.seek_points().to_vec();
         match self.writer.end(&moments) {
             Ok(size) => {
                 report::captured(&self.path, size);

@@ -7,7 +7,7 @@ use lavascope_abi::Command;
 use lavascope_platform::signals::{self, Trigger};
 use lavascope_record::record::{RecordHeader, RecordPhase};
 use lavascope_settings::{CaptureTrigger, FrameRange, Settings};
-use lavascope_trace::MomentKind;
+use lavascope_trace::SeekPointKind;
 use serde_json::{Value, json};
 
 pub(crate) struct CaptureRange {
@@ -52,9 +52,9 @@ impl CaptureRange {
         if head.kind != RecordPhase::Leave as u8 {
             return;
         }
-        match Command::from_number(head.command).and_then(MomentKind::of) {
-            Some(MomentKind::Frame) => self.frames += 1,
-            Some(MomentKind::Submit) => self.submits += 1,
+        match Command::from_number(head.command).and_then(SeekPointKind::of) {
+            Some(SeekPointKind::Frame) => self.frames += 1,
+            Some(SeekPointKind::Submit) => self.submits += 1,
             None => {}
         }
     }

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_platform::files;
 use lavascope_stream::{ChunkStorage, ChunkSpace, WORDS_PER_CHUNK};
-use lavascope_trace::{Slot, TailHeader};
+use lavascope_trace::{TailSlot, TailHeader};
 
-const SLOT_WORDS: usize = Slot::HEAD_WORDS + WORDS_PER_CHUNK;
+const SLOT_WORDS: usize = TailSlot::HEAD_WORDS + WORDS_PER_CHUNK;
 /// Slots that are made at once: about four megabytes.
 const SLOTS_AT_ONCE: usize = 64;
 
@@ -59,16 +59,16 @@ impl ChunkStorage for TailStorage {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let FreeSlot { head, words: count } = inner.take_slot(words)?;
         drop(inner);
-        let slot = Slot { stream, position, committed: 0, size: count as u64 };
+        let slot = TailSlot { stream, position, committed: 0, size: count as u64 };
         let [stream, position, committed, size] = slot.to_words();
         // A reader of the file believes a slot that has a stream, so that comes last.
-        for (at, word) in [(Slot::COMMITTED, committed), (3, size), (1, position), (0, stream)] {
+        for (at, word) in [(TailSlot::COMMITTED, committed), (3, size), (1, position), (0, stream)] {
             word_of(head, at).store(word as usize, Ordering::Release);
         }
         // SAFETY: the slot has these words behind its head, and nobody else has the slot.
-        let words = unsafe { head.add(Slot::HEAD_WORDS) };
+        let words = unsafe { head.add(TailSlot::HEAD_WORDS) };
         // SAFETY: as above; the counter is a word of the head.
-        let committed = unsafe { head.add(Slot::COMMITTED) }.cast::<AtomicUsize>();
+        let committed = unsafe { head.add(TailSlot::COMMITTED) }.cast::<AtomicUsize>();
         // SAFETY: they stay mapped, and are nobody else's until they are released.
         Some(unsafe { ChunkSpace::new(words, count, committed) })
     }
@@ -76,7 +76,7 @@ impl ChunkStorage for TailStorage {
     fn release(&self, space: ChunkSpace) {
         let Some(words) = NonNull::new(space.words()) else { return };
         // SAFETY: a space of ours has its head before it.
-        let head = unsafe { words.sub(Slot::HEAD_WORDS) };
+        let head = unsafe { words.sub(TailSlot::HEAD_WORDS) };
         word_of(head, 0).store(0, Ordering::Release);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.free.push(FreeSlot { head, words: space.len() });
@@ -99,9 +99,9 @@ impl TailFile {
             return Some(self.free.swap_remove(at));
         }
         if words > WORDS_PER_CHUNK {
-            let slots = (Slot::HEAD_WORDS + words).div_ceil(SLOT_WORDS);
+            let slots = (TailSlot::HEAD_WORDS + words).div_ceil(SLOT_WORDS);
             let head = self.map_slots(slots)?;
-            return Some(FreeSlot { head, words: slots * SLOT_WORDS - Slot::HEAD_WORDS });
+            return Some(FreeSlot { head, words: slots * SLOT_WORDS - TailSlot::HEAD_WORDS });
         }
         let first = self.map_slots(SLOTS_AT_ONCE)?;
         for at in (0..SLOTS_AT_ONCE).rev() {

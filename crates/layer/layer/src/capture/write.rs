@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lavascope_trace::{BlockKind, BlockWriter, Codec, Moment, RawBlock, Written};
+use lavascope_trace::{BlockKind, BlockWriter, Codec, SeekPoint, RawBlock, WrittenBlock};
 
 /// Blocks that may wait to be written. When there are more, the reader waits, and then the streams fill.
 const QUEUED_BLOCKS_MAX: usize = 32;
@@ -16,13 +16,13 @@ enum WriteJob {
     Block(RawBlock),
     /// All that came before must be on the disk.
     Sync,
-    End(Vec<Moment>),
+    End(Vec<SeekPoint>),
 }
 
 /// The writing thread, as the others see it.
 pub(crate) struct FileWriter {
     jobs: SyncSender<WriteJob>,
-    written: Receiver<Written>,
+    written: Receiver<WrittenBlock>,
     thread: Option<JoinHandle<io::Result<u64>>>,
 }
 
@@ -46,12 +46,12 @@ impl FileWriter {
     }
 
     /// What has got into the file since the last time.
-    pub(crate) fn written(&self) -> impl Iterator<Item = Written> + '_ {
+    pub(crate) fn written(&self) -> impl Iterator<Item = WrittenBlock> + '_ {
         self.written.try_iter().filter(|it| it.kind == BlockKind::Calls)
     }
 
     /// Ends the file; gives how many bytes it has, or why that went wrong.
-    pub(crate) fn end(&mut self, moments: &[Moment]) -> io::Result<u64> {
+    pub(crate) fn end(&mut self, moments: &[SeekPoint]) -> io::Result<u64> {
         let _ = self.jobs.send(WriteJob::End(moments.to_vec()));
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
@@ -68,7 +68,7 @@ struct FileWriterThread {
 }
 
 impl FileWriterThread {
-    fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<Written>) -> io::Result<u64> {
+    fn run(mut self, todo: &Receiver<WriteJob>, told: &Sender<WrittenBlock>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
                 WriteJob::Block(block) => self.writer.write(block.pack(self.codec)).map(|it| {
@@ -109,7 +109,7 @@ impl FileWriterThread {
         Ok(())
     }
 
-    fn finish(self, moments: &[Moment]) -> io::Result<u64> {
+    fn finish(self, moments: &[SeekPoint]) -> io::Result<u64> {
         let file = self.writer.finish(moments)?;
         Ok(file.metadata()?.len())
     }

@@ -18,7 +18,7 @@ fn metadata(outcome: &ChildOutcome, kind: &str) -> Vec<Value> {
     let bytes = outcome.bytes("trace.lava");
     let trace = Trace::open(&bytes).expect("a whole trace");
     assert!(trace.is_complete() && trace.damages().is_empty());
-    trace.facts().into_iter().filter_map(|it| it.get(kind).cloned()).collect()
+    trace.metadata().into_iter().filter_map(|it| it.get(kind).cloned()).collect()
 }
 
 /// A submission that waits until the host says so.

@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex};
 use ash::vk;
 use lavascope_abi::Command;
 use lavascope_record::{Call, HostBytes, RecordPhase, HostWrite, check};
-use lavascope_trace::{Merged, Trace};
+use lavascope_trace::{MergedReader, Trace};
 
 use crate::child::{ChildOutcome, child};
 use crate::world::{Setup, World, entry};
@@ -322,7 +322,7 @@ impl Actor for Model {
 /// What a trace says about the memories at each submission, and how many bytes it has about them.
 fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
     let trace = Trace::open(file).expect("a trace");
-    let mut merged = Merged::new(&trace, None);
+    let mut merged = MergedReader::new(&trace, None);
     let (mut alive, mut at_submissions, mut bytes) = (MemoryContents::new(), Vec::new(), 0);
     let (mut sizes, mut count) = (BTreeMap::new(), 0);
     while let Some(it) = merged.take_next().expect("whole") {
@@ -348,7 +348,7 @@ fn replay(file: &[u8]) -> (Vec<MemoryContents>, usize) {
             _ => {}
         }
     }
-    assert_eq!((merged.forced(), merged.damages().len()), (0, 0));
+    assert_eq!((merged.out_of_order(), merged.damages().len()), (0, 0));
     (at_submissions, bytes)
 }
 
@@ -502,7 +502,7 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
 /// What was written, and the calls that let the device read it, in their order.
 fn host_write_records(file: &[u8]) -> Vec<String> {
     let trace = Trace::open(file).expect("a trace");
-    let (mut merged, mut told) = (Merged::new(&trace, None), Vec::new());
+    let (mut merged, mut told) = (MergedReader::new(&trace, None), Vec::new());
     while let Some(it) = merged.take_next().expect("whole") {
         match HostWrite::parse(it.record) {
             Some(it) => told.extend(it.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
@@ -773,7 +773,7 @@ fn what_a_host_copy_reads_is_recorded() {
     };
     let file = outcome.bytes("trace.lava");
     let trace = Trace::open(&file).expect("a trace");
-    let (mut merged, mut found) = (Merged::new(&trace, None), [Vec::new(), Vec::new()]);
+    let (mut merged, mut found) = (MergedReader::new(&trace, None), [Vec::new(), Vec::new()]);
     let mut is_before = true;
     while let Some(it) = merged.take_next().expect("whole") {
         if let Some(HostBytes { region, first, bytes }) = HostBytes::parse(it.record) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lavascope_abi::Command;
 use lavascope_record::record::{RecordHeader, RecordPhase, OrderEdge};
 use lavascope_record::{HostWrite, check};
-use lavascope_trace::{BlockWriter, Codec, Header, Merged, RawBlock, Recorded, Recorder, Tail, Trace, VERSION, repair};
+use lavascope_trace::{BlockWriter, Codec, TraceHeader, MergedReader, RawBlock, StreamRecord, TraceRecorder, Tail, Trace, VERSION, repair};
 
 /// Counts the memory that is in use, and the most that was.
 pub(crate) struct Counting;
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-pub(crate) const HEADER: Header = Header { version: VERSION, id: 9, began: 0, ticks_per_second: 1_000_000_000 };
+pub(crate) const HEADER: TraceHeader = TraceHeader { version: VERSION, id: 9, began: 0, ticks_per_second: 1_000_000_000 };
 /// What a reader may ask for beside four times the file.
 const ROOM: usize = 64 << 20;
 
@@ -49,7 +49,7 @@ impl Random {
 
 /// A trace of two threads with calls of many shapes, large bodies among them.
 pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
-    let (mut recorder, mut blocks) = (Recorder::default(), Vec::new());
+    let (mut recorder, mut blocks) = (TraceRecorder::default(), Vec::new());
     let commands = [Command::CmdDraw, Command::CmdPushConstants, Command::QueueSubmit, Command::CreateShaderModule];
     let (mut random, mut ends, mut numbers) = (Random(3), [0u64; 2], [0u64; 2]);
     for index in 0..calls {
@@ -72,18 +72,18 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
         let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
         let span = ends[thread]..ends[thread] + record.len() as u64 + 1;
         ends[thread] = span.end;
-        let it = Recorded { stream: 1 + thread as u32, span, time: index * 9, record: &record };
+        let it = StreamRecord { stream: 1 + thread as u32, span, time: index * 9, record: &record };
         recorder.record(it, &mut |it| blocks.push(it));
         if index % 700 == 699 {
-            recorder.seal(&mut |it| blocks.push(it));
+            recorder.flush(&mut |it| blocks.push(it));
         }
     }
-    recorder.seal(&mut |it| blocks.push(it));
+    recorder.flush(&mut |it| blocks.push(it));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
-    for it in blocks.into_iter().chain([RawBlock::facts(&serde_json::json!({ "program": "none" }))]) {
+    for it in blocks.into_iter().chain([RawBlock::metadata(&serde_json::json!({ "program": "none" }))]) {
         writer.write(it.pack(codec)).expect("memory takes everything");
     }
-    writer.finish(recorder.moments()).expect("memory takes everything")
+    writer.finish(recorder.seek_points()).expect("memory takes everything")
 }
 
 /// Reads everything that there is to read, with the tail beside the file. Gives how many records and how many errors there
@@ -102,8 +102,8 @@ fn read(file: &[u8], tail: &[u8]) -> (u64, u64) {
     let Ok(trace) = Trace::open(file) else { return (0, 1) };
     let tail = Tail::read(tail);
     let (mut records, mut errors) = (0, 0);
-    let _ = (trace.facts(), trace.sizes(), trace.moments(), trace.streams());
-    let mut merged = Merged::new(&trace, tail.as_ref());
+    let _ = (trace.metadata(), trace.sizes(), trace.seek_points(), trace.streams());
+    let mut merged = MergedReader::new(&trace, tail.as_ref());
     loop {
         match merged.take_next() {
             Ok(Some(it)) => {

@@ -9,8 +9,8 @@ use lavascope_abi::desc::{CommandDesc, Direction, EnumDesc, Layout, Level, Resul
 use lavascope_abi::{COMMANDS, HandleType, RESULT_ENUM, STRUCTURE_TYPE_ENUM, STRUCTURES};
 use lavascope_collections::nearest;
 
-use super::Outcome;
-use crate::catalog::{Catalog, Item, enum_of};
+use super::CommandOutcome;
+use crate::catalog::{Catalog, CatalogItem, enum_of};
 use crate::describe::{self, FieldInfo};
 use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS, STATE_VERDICTS};
 use crate::text::{self, Paint, columns};
@@ -21,7 +21,7 @@ const NEAREST_MAX: usize = 3;
 
 /// Tell what is known of a command, structure, handle or enum
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ApiArguments {
     /// Its name in C, in any case; other names of a command will do
     name: String,
     /// Print JSON
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &ApiArguments) -> anyhow::Result<CommandOutcome> {
     let catalog = Catalog::new();
     let Some(item) = catalog.find(&arguments.name) else { bail!(unknown(&catalog, &arguments.name)) };
     let info = info(item);
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     } else {
         text::emit(&render(&info, Paint::for_stdout()))?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
 /// What each part of Lavascope does with a command or structure.
@@ -71,7 +71,7 @@ fn unknown(catalog: &Catalog, name: &str) -> String {
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-enum Info {
+enum ApiInfo {
     Command(CommandInfo),
     Structure(StructureInfo),
     Handle(HandleInfo),
@@ -90,7 +90,7 @@ struct CommandInfo {
     outputs: Vec<OutputInfo>,
     /// After which results the outputs hold something.
     outputs_written: Option<String>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<ComponentVerdict>,
 }
 
 #[derive(Serialize)]
@@ -112,7 +112,7 @@ struct StructureInfo {
     is_returned_only: bool,
     fields: Vec<FieldInfo>,
     used_by: Vec<&'static str>,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<ComponentVerdict>,
 }
 
 #[derive(Serialize)]
@@ -141,22 +141,22 @@ struct ValueInfo {
 }
 
 #[derive(Serialize)]
-struct Verdict {
+struct ComponentVerdict {
     part: &'static str,
     verdict: String,
 }
 
-fn info(item: Item) -> Info {
+fn info(item: CatalogItem) -> ApiInfo {
     match item {
-        Item::Command(desc) => Info::Command(command_info(desc)),
-        Item::Structure(layout) => Info::Structure(structure_info(layout)),
-        Item::Handle(handle) => Info::Handle(handle_info(handle)),
-        Item::Enum(desc) => Info::Enum(enum_info(desc)),
+        CatalogItem::Command(desc) => ApiInfo::Command(command_info(desc)),
+        CatalogItem::Structure(layout) => ApiInfo::Structure(structure_info(layout)),
+        CatalogItem::Handle(handle) => ApiInfo::Handle(handle_info(handle)),
+        CatalogItem::Enum(desc) => ApiInfo::Enum(enum_info(desc)),
     }
 }
 
-fn verdict_list(name: &str) -> Vec<Verdict> {
-    verdicts(name).into_iter().map(|(part, verdict)| Verdict { part, verdict }).collect()
+fn verdict_list(name: &str) -> Vec<ComponentVerdict> {
+    verdicts(name).into_iter().map(|(part, verdict)| ComponentVerdict { part, verdict }).collect()
 }
 
 fn command_info(desc: &'static CommandDesc) -> CommandInfo {
@@ -255,17 +255,17 @@ fn structure_info(layout: &'static Layout) -> StructureInfo {
         fields: describe::fields(layout),
         used_by: users(&|ty| match ty {
             Ty::Struct(it) => std::ptr::eq(*it, layout),
-            _ => matches!(end_of(ty), Some((Target::Struct(it), _)) if std::ptr::eq(*it, layout)),
+            _ => matches!(pointee(ty), Some((Target::Struct(it), _)) if std::ptr::eq(*it, layout)),
         }),
         verdicts: verdict_list(layout.name),
     }
 }
 
 fn handle_info(handle: HandleType) -> HandleInfo {
-    let is_made = |ty: &Ty| matches!(end_of(ty), Some((Target::Handle(it), Direction::Out)) if *it == handle);
+    let is_made = |ty: &Ty| matches!(pointee(ty), Some((Target::Handle(it), Direction::Out)) if *it == handle);
     let is_used = |ty: &Ty| match ty {
         Ty::Handle(it) => *it == handle,
-        _ => matches!(end_of(ty), Some((Target::Handle(it), Direction::In)) if *it == handle),
+        _ => matches!(pointee(ty), Some((Target::Handle(it), Direction::In)) if *it == handle),
     };
     HandleInfo {
         name: handle.name(),
@@ -288,7 +288,7 @@ fn enum_info(desc: &'static EnumDesc) -> EnumInfo {
 }
 
 /// What is at the end of a pointer or of pointers to pointers.
-fn end_of(ty: &Ty) -> Option<(&'static Target, Direction)> {
+fn pointee(ty: &Ty) -> Option<(&'static Target, Direction)> {
     let Ty::Pointer(mut pointer) = *ty else { return None };
     while let Target::Pointer(inner) = pointer.to {
         pointer = inner;
@@ -302,12 +302,12 @@ fn users(is_such: &dyn Fn(&Ty) -> bool) -> Vec<&'static str> {
     layouts.filter(|it| it.fields.iter().any(|it| is_such(&it.ty))).map(|it| it.name).collect()
 }
 
-fn render(info: &Info, paint: Paint) -> String {
+fn render(info: &ApiInfo, paint: Paint) -> String {
     match info {
-        Info::Command(it) => render_command(it, paint),
-        Info::Structure(it) => render_structure(it, paint),
-        Info::Handle(it) => render_handle(it, paint),
-        Info::Enum(it) => render_enum(it, paint),
+        ApiInfo::Command(it) => render_command(it, paint),
+        ApiInfo::Structure(it) => render_structure(it, paint),
+        ApiInfo::Handle(it) => render_handle(it, paint),
+        ApiInfo::Enum(it) => render_enum(it, paint),
     }
 }
 

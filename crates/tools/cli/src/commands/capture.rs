@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use lavascope_trim::Part;
+use lavascope_trim::TrimRange;
 
 use super::setup::Setup;
-use super::{Outcome, print, trim};
-use crate::program::{self, End};
-use crate::report::{Folder, Report};
+use super::{CommandOutcome, print, trim};
+use crate::program::{self, ProgramEnd};
+use crate::report::{ReportFolder, LayerReport};
 use crate::summary;
 use crate::text::{self, Paint};
 use crate::trace_file::{self, TraceFile};
-use crate::trigger::{self, Signal};
+use crate::trigger::{self, CaptureSignal};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -32,7 +32,7 @@ Exit codes:
 /// when the program has ended.
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct CaptureArguments {
     #[command(flatten)]
     setup: Setup,
     /// The file; where several processes use Vulkan, the others get the numbers of their processes into the name
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     submits: Option<Range<u64>>,
     /// Only what lies between two signals to the program: usr1 or usr2, which is meant where none is named
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "usr2", value_enum, ignore_case = true)]
-    signal: Option<Signal>,
+    signal: Option<CaptureSignal>,
     /// Send that signal to a program that is captured so, by its number
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "frames", "submits"])]
     attach_trigger: Option<u32>,
@@ -71,15 +71,15 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome> {
     if let Some(pid) = arguments.attach_trigger {
-        trigger::send(pid, arguments.signal.unwrap_or(Signal::Usr2))?;
-        return Ok(Outcome::Fine);
+        trigger::send(pid, arguments.signal.unwrap_or(CaptureSignal::Usr2))?;
+        return Ok(CommandOutcome::Success);
     }
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
-    let output = begun(&arguments.output)?;
-    let folder = Folder::new()?;
+    let output = create_output(&arguments.output)?;
+    let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
     command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
     command.env("LAVASCOPE_CAPTURE", &output);
@@ -89,41 +89,41 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.results {
         command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
     }
-    command.envs(wanted(arguments));
+    command.envs(part_settings(arguments));
     if !arguments.screenshot.is_empty() {
         command.env("LAVASCOPE_SCREENSHOT", frames(&arguments.screenshot));
         // The program may go elsewhere.
         command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
     }
     let end = program::run(&mut command)?;
-    let report = Report::read(folder.path())?;
-    if let End::Signal(cause) = end {
-        text::tell(&format!("lavascope: `{name}` was ended by {cause}\n"));
+    let report = LayerReport::read(folder.path())?;
+    if let ProgramEnd::Signal(cause) = end {
+        text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
-    text::tell(&summary::render(&report, &name, None, Paint::for_stderr()));
-    let files = files(&output, &report);
-    tell(arguments, &files)?;
-    tell_pictures(arguments, &report);
-    let is_cut = |it: &Captured| it.is_broken || report.has_error_at(&it.path.display().to_string());
+    text::emit_stderr(&summary::render(&report, &name, None, Paint::for_stderr()));
+    let files = finish_files(&output, &report);
+    print_files(arguments, &files)?;
+    print_pictures(arguments, &report);
+    let is_cut = |it: &CapturedFile| it.is_broken || report.has_error_at(&it.path.display().to_string());
     let has_failed =
         files.is_empty() || files.iter().any(is_cut) || report.processes.iter().any(|it| !it.bugs.is_empty());
     Ok(match end {
-        End::Exit(0) if has_failed => Outcome::Failed,
-        End::Exit(0) => Outcome::Fine,
-        End::Exit(_) | End::Signal(_) => Outcome::Program(end.code()),
+        ProgramEnd::Exit(0) if has_failed => CommandOutcome::Failed,
+        ProgramEnd::Exit(0) => CommandOutcome::Success,
+        ProgramEnd::Exit(_) | ProgramEnd::Signal(_) => CommandOutcome::Program(end.code()),
     })
 }
 
 /// A file that can be written, by a name that does not depend on where the program goes.
-fn begun(path: &Path) -> anyhow::Result<PathBuf> {
+fn create_output(path: &Path) -> anyhow::Result<PathBuf> {
     fs::write(path, "").with_context(|| format!("{} cannot be written", path.display()))?;
     // What an earlier capture left behind is not this one's.
-    let _ = fs::remove_file(trace_file::tail_of(path));
+    let _ = fs::remove_file(trace_file::tail_path(path));
     fs::canonicalize(path).with_context(|| format!("{} cannot be found again", path.display()))
 }
 
 /// A file with a capture, and how many records were saved out of its tail.
-struct Captured {
+struct CapturedFile {
     path: PathBuf,
     bytes: u64,
     saved: Option<u64>,
@@ -147,7 +147,7 @@ fn frames(all: &[Range<u64>]) -> String {
 }
 
 /// Which part is wanted, for the layer.
-fn wanted(arguments: &Arguments) -> impl Iterator<Item = (&'static str, String)> {
+fn part_settings(arguments: &CaptureArguments) -> impl Iterator<Item = (&'static str, String)> {
     let frames = arguments.frames.as_ref().map(|it| ("LAVASCOPE_CAPTURE_FRAMES", range(it)));
     let submits = arguments.submits.as_ref().map(|it| ("LAVASCOPE_CAPTURE_SUBMITS", range(it)));
     let signal = arguments.signal.map(|it| ("LAVASCOPE_CAPTURE_TRIGGER", it.word().to_owned()));
@@ -155,24 +155,24 @@ fn wanted(arguments: &Arguments) -> impl Iterator<Item = (&'static str, String)>
 }
 
 /// Leaves out what a part does not need, if only a part was wanted; says what became of it.
-fn cut(path: &Path) -> anyhow::Result<Option<String>> {
+fn trim_to_part(path: &Path) -> anyhow::Result<Option<String>> {
     let file = TraceFile::read(path)?;
-    let facts = file.open()?.facts();
+    let facts = file.open()?.metadata();
     let Some(wanted) = facts.iter().rev().map(|it| &it["wanted"]).find(|it| !it.is_null()) else { return Ok(None) };
     let range = wanted["first"].as_u64().unwrap_or(0)..wanted["end"].as_u64().unwrap_or(u64::MAX);
     let part = match wanted["of"].as_str() {
-        Some("frames") => Part::Frames(range),
-        _ => Part::Submits(range),
+        Some("frames") => TrimRange::Frames(range),
+        _ => TrimRange::Submits(range),
     };
     drop(file);
-    Ok(Some(match trim::write(path, path, &part) {
-        Ok(summary) => trim::words(&summary),
+    Ok(Some(match trim::trim_file(path, path, &part) {
+        Ok(summary) => trim::render_summary(&summary),
         Err(error) => format!("all of it is kept: {error:#}"),
     }))
 }
 
 /// The files that processes left, each made whole.
-fn files(output: &Path, report: &Report) -> Vec<Captured> {
+fn finish_files(output: &Path, report: &LayerReport) -> Vec<CapturedFile> {
     let own = report.processes.iter().map(|it| output.with_extension(format!("{}.lava", it.pid)));
     let mut all = Vec::new();
     for path in std::iter::once(output.to_owned()).chain(own) {
@@ -181,47 +181,47 @@ fn files(output: &Path, report: &Report) -> Vec<Captured> {
             let _ = fs::remove_file(&path);
             continue;
         }
-        let made = trace_file::make_whole(&path);
+        let made = trace_file::repair_file(&path);
         if let Err(error) = &made {
-            text::tell(&format!("lavascope: {error:#}\n"));
+            text::emit_stderr(&format!("lavascope: {error:#}\n"));
         }
         let (is_broken, saved) = (made.is_err(), made.ok().flatten());
         let part =
-            if is_broken { None } else { cut(&path).unwrap_or_else(|it| Some(format!("all of it is kept: {it:#}"))) };
+            if is_broken { None } else { trim_to_part(&path).unwrap_or_else(|it| Some(format!("all of it is kept: {it:#}"))) };
         let bytes = fs::metadata(&path).map_or(size, |it| it.len());
-        all.push(Captured { path, bytes, saved, is_broken, part });
+        all.push(CapturedFile { path, bytes, saved, is_broken, part });
     }
     all
 }
 
-fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
+fn print_files(arguments: &CaptureArguments, files: &[CapturedFile]) -> anyhow::Result<()> {
     if arguments.json {
-        let line = |it: &Captured| serde_json::json!({ "file": it.path.display().to_string(), "bytes": it.bytes, "saved_records": it.saved, "part": it.part });
+        let line = |it: &CapturedFile| serde_json::json!({ "file": it.path.display().to_string(), "bytes": it.bytes, "saved_records": it.saved, "part": it.part });
         return text::emit_json(&files.iter().map(line).collect::<Vec<_>>());
     }
-    for Captured { path, bytes, saved, part, .. } in files {
+    for CapturedFile { path, bytes, saved, part, .. } in files {
         let saved = saved.map(|it| format!(", {it} records of it saved after the program was cut short"));
-        text::tell(&format!("lavascope: {}: {bytes} bytes{}\n", path.display(), saved.unwrap_or_default()));
+        text::emit_stderr(&format!("lavascope: {}: {bytes} bytes{}\n", path.display(), saved.unwrap_or_default()));
         if let Some(part) = part {
-            text::tell(&format!("lavascope: {}: {part}\n", path.display()));
+            text::emit_stderr(&format!("lavascope: {}: {part}\n", path.display()));
         } else if arguments.signal.is_some() {
-            text::tell(&format!("lavascope: {}: no signal came, so all of it is kept\n", path.display()));
+            text::emit_stderr(&format!("lavascope: {}: no signal came, so all of it is kept\n", path.display()));
         }
     }
     if files.is_empty() {
-        text::tell("lavascope: nothing was captured\n");
+        text::emit_stderr("lavascope: nothing was captured\n");
     }
     Ok(())
 }
 
-fn tell_pictures(arguments: &Arguments, report: &Report) {
+fn print_pictures(arguments: &CaptureArguments, report: &LayerReport) {
     if arguments.screenshot.is_empty() {
         return;
     }
     let folder = arguments.screenshots.display();
     // Why there are none is told already.
     let is_told = report.processes.iter().flat_map(|it| &it.problems).any(|it| it.place == "setting screenshot");
-    text::tell(&match report.processes.iter().map(|it| it.pictures.len()).sum() {
+    text::emit_stderr(&match report.processes.iter().map(|it| it.pictures.len()).sum() {
         0_usize if is_told => "lavascope: there are no pictures\n".to_owned(),
         0 => "lavascope: there are no pictures: no such frame was presented\n".to_owned(),
         1 => format!("lavascope: {folder}: 1 picture\n"),

@@ -16,9 +16,9 @@ use lavascope_explain::{
 use lavascope_scenario::{StatementId as Written, ScenarioSource, TextLocation};
 use lavascope_sync_ir::{CommandBufferId, Findings};
 
-use super::{Outcome, check_trace};
-use crate::known::{Judged, KnownArguments, gone_text};
-use crate::progress::Progress;
+use super::{CommandOutcome, check_trace};
+use crate::known::{ComparedFindings, BaselineArguments, not_found_text};
+use crate::progress::TerminalProgress;
 use crate::scenario_names::ScenarioNames;
 use crate::text;
 use crate::trace_file::TraceFile;
@@ -34,7 +34,7 @@ Exit codes:
 /// Needs no GPU and no driver, and uses all cores. What is expected in a scenario does not count here; its form is in docs/scenarios.md.
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct CheckArguments {
     /// Traces and scenarios
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -48,51 +48,51 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    known: KnownArguments,
+    known: BaselineArguments,
 }
 
 /// How often a program is checked again in search of what it does not need.
 const BUDGET: CheckBudget = CheckBudget { checks_max: 10_000 };
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<CommandOutcome> {
     let (baseline, rules) = (arguments.known.baseline()?, arguments.known.rules()?);
     let total = arguments.files.iter().filter_map(|it| Some(it.metadata().ok()?.len())).sum();
-    let progress = Progress::new(total);
-    let looked = side_by_side(&arguments.files, |it| look_at(it, arguments, &progress));
+    let progress = TerminalProgress::new(total);
+    let looked = map_parallel(&arguments.files, |it| check_input(it, arguments, &progress));
     drop(progress);
-    let mut told = Told::default();
+    let mut told = CheckReport::default();
     for (file, found) in arguments.files.iter().zip(looked) {
         match found {
             Ok(found) => {
-                text::tell(&found.warning);
-                let judged = Judged::new(found.items, |it: &Item| &it.1, &rules, baseline.as_ref());
-                told.add(file, judged, found.needless, (&found.beside, &found.none));
+                text::emit_stderr(&found.warning);
+                let judged = ComparedFindings::new(found.items, |it: &LocatedDiagnostic| &it.1, &rules, baseline.as_ref());
+                told.add(file, judged, found.needless, (&found.footer, &found.no_findings_text));
             }
             Err(error) => {
                 told.has_failed = true;
-                text::tell(&format!("lavascope: {error:#}\n"));
+                text::emit_stderr(&format!("lavascope: {error:#}\n"));
             }
         }
     }
     if arguments.json {
         text::emit_json(&told.infos())?;
     } else {
-        text::emit(&(std::mem::take(&mut told.text) + &told.last_line(arguments.files.len())))?;
+        text::emit(&(std::mem::take(&mut told.text) + &told.summary_line(arguments.files.len())))?;
     }
     // What was not looked at may still be there.
     if let Some(baseline) = baseline.filter(|_| !told.has_failed) {
-        text::tell(&gone_text(baseline.path(), &baseline.gone(&told.identities)));
-        text::tell(&baseline.update(&told.identities)?.unwrap_or_default());
+        text::emit_stderr(&not_found_text(baseline.path(), &baseline.not_found(&told.identities)));
+        text::emit_stderr(&baseline.update(&told.identities)?.unwrap_or_default());
     }
     Ok(match (told.has_failed, told.new) {
-        (true, _) => Outcome::Failed,
-        (false, 0) => Outcome::Fine,
-        _ => Outcome::Found,
+        (true, _) => CommandOutcome::Failed,
+        (false, 0) => CommandOutcome::Success,
+        _ => CommandOutcome::Findings,
     })
 }
 
 /// Looks at all files, as many at once as there are cores; what was found is in their order.
-fn side_by_side<T: Send>(files: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+fn map_parallel<T: Send>(files: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec<T> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     let all: Mutex<Vec<(usize, T)>> = Mutex::default();
@@ -113,61 +113,61 @@ fn side_by_side<T: Send>(files: &[PathBuf], look: impl Fn(&Path) -> T + Sync) ->
 
 /// Where a finding is written.
 #[derive(Clone, Copy)]
-struct Place {
+struct SourcePosition {
     line: u32,
     column: u32,
 }
 
-impl Place {
-    fn of(spot: Option<TextLocation<'_>>) -> Option<Place> {
-        spot.map(|it| Place { line: it.line, column: it.column })
+impl SourcePosition {
+    fn of(spot: Option<TextLocation<'_>>) -> Option<SourcePosition> {
+        spot.map(|it| SourcePosition { line: it.line, column: it.column })
     }
 }
 
 /// A finding, with where it is written.
-type Item = (Option<Place>, Diagnostic);
+type LocatedDiagnostic = (Option<SourcePosition>, Diagnostic);
 
 /// What was found in one file.
-struct Found {
-    items: Vec<Item>,
-    needless: Vec<Item>,
+struct FileFindings {
+    items: Vec<LocatedDiagnostic>,
+    needless: Vec<LocatedDiagnostic>,
     /// What is to be said behind the findings, and where there are none.
-    beside: String,
-    none: String,
+    footer: String,
+    no_findings_text: String,
     warning: String,
 }
 
-fn look_at(file: &Path, wanted: &Arguments, progress: &Progress) -> anyhow::Result<Found> {
+fn check_input(file: &Path, wanted: &CheckArguments, progress: &TerminalProgress) -> anyhow::Result<FileFindings> {
     let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     if lavascope_trace::is_trace(&bytes) {
-        let mut checked = check_trace::check_file(&TraceFile::of(file, bytes), wanted.possible, progress)?;
+        let mut checked = check_trace::check_file(&TraceFile::from_bytes(file, bytes), wanted.possible, progress)?;
         let items = std::mem::take(&mut checked.diagnostics).into_iter().map(|it| (None, it)).collect();
-        let (beside, none) = (checked.text(file), checked.none(file));
-        return Ok(Found { items, needless: Vec::new(), beside, none, warning: String::new() });
+        let (beside, none) = (checked.footer(file), checked.no_findings_text(file));
+        return Ok(FileFindings { items, needless: Vec::new(), footer: beside, no_findings_text: none, warning: String::new() });
     }
-    let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
+    let content = std::str::from_utf8(&bytes).map_err(|error| not_utf8_error(file, &bytes, error.valid_up_to()))?;
     let source = ScenarioSource::new(content)
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
-    let items = find(&source).into_iter().map(|it| (Place::of(it.0), it.1)).collect();
+    let items = find_hazards(&source).into_iter().map(|it| (SourcePosition::of(it.0), it.1)).collect();
     let (mut needless, mut warning) = (Vec::new(), String::new());
     if wanted.needless {
         let found = find_over_synchronization(&source.scenario.program, BUDGET);
         let advice = diagnose_over_synchronization(&found, &ScenarioNames(&source));
-        needless = found.redundant.iter().map(|it| Place::of(spot_of(&source, it.location))).zip(advice).collect();
+        needless = found.redundant.iter().map(|it| SourcePosition::of(source_position(&source, it.location))).zip(advice).collect();
         if found.untried > 0 {
             warning = format!("lavascope: {} changes were not tried; the program is too large\n", found.untried);
         }
     }
     progress.advance(bytes.len() as u64);
     let none = format!("{}: no hazards", file.display());
-    Ok(Found { items, needless, beside: String::new(), none, warning })
+    Ok(FileFindings { items, needless, footer: String::new(), no_findings_text: none, warning })
 }
 
 /// What is told of all files.
 #[derive(Default)]
-struct Told<'a> {
+struct CheckReport<'a> {
     text: String,
-    all: Vec<(&'a Path, Judged<Item>, Vec<Item>)>,
+    all: Vec<(&'a Path, ComparedFindings<LocatedDiagnostic>, Vec<LocatedDiagnostic>)>,
     identities: Vec<DiagnosticIdentity>,
     /// Findings that are new, and the files that have some.
     new: usize,
@@ -178,8 +178,8 @@ struct Told<'a> {
     has_failed: bool,
 }
 
-impl<'a> Told<'a> {
-    fn add(&mut self, file: &'a Path, judged: Judged<Item>, needless: Vec<Item>, (beside, none): (&str, &str)) {
+impl<'a> CheckReport<'a> {
+    fn add(&mut self, file: &'a Path, judged: ComparedFindings<LocatedDiagnostic>, needless: Vec<LocatedDiagnostic>, (beside, none): (&str, &str)) {
         self.identities.extend(judged.findings.iter().map(|it| DiagnosticIdentity::of(&it.0.1)));
         let new = judged.findings.iter().filter(|it| !it.1).map(|it| &it.0);
         self.text.extend(new.chain(&needless).map(|it| render(file, it)));
@@ -198,17 +198,17 @@ impl<'a> Told<'a> {
         self.all.push((file, judged, needless));
     }
 
-    fn infos(&self) -> Vec<Info<'_>> {
+    fn infos(&self) -> Vec<FindingInfo<'_>> {
         let mut infos = Vec::new();
         for (file, judged, needless) in &self.all {
-            infos.extend(judged.findings.iter().map(|(it, is_known)| Info::new(file, it, *is_known)));
-            infos.extend(needless.iter().map(|it| Info::new(file, it, false)));
+            infos.extend(judged.findings.iter().map(|(it, is_known)| FindingInfo::new(file, it, *is_known)));
+            infos.extend(needless.iter().map(|it| FindingInfo::new(file, it, false)));
         }
         infos
     }
 
     /// How much was found, of so many files.
-    fn last_line(&self, files: usize) -> String {
+    fn summary_line(&self, files: usize) -> String {
         let (count, kind) = match self.new {
             0 => return String::new(),
             1 => ("1 finding".to_owned(), "its kind"),
@@ -225,7 +225,7 @@ fn counts(all: &[(&str, u64)]) -> String {
 }
 
 /// All that is wrong, each with where it is written.
-fn find<'a>(source: &ScenarioSource<'a>) -> Vec<(Option<TextLocation<'a>>, Diagnostic)> {
+fn find_hazards<'a>(source: &ScenarioSource<'a>) -> Vec<(Option<TextLocation<'a>>, Diagnostic)> {
     let (program, names) = (&source.scenario.program, ScenarioNames(source));
     let Findings { hazards, faults } = lavascope_engine::check_all(program);
     let mut spots: Vec<Option<TextLocation<'a>>> = hazard_causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
@@ -244,7 +244,7 @@ fn find<'a>(source: &ScenarioSource<'a>) -> Vec<(Option<TextLocation<'a>>, Diagn
 }
 
 /// Where an operation is written that can be changed.
-fn spot_of<'a>(source: &ScenarioSource<'a>, site: OperationLocation) -> Option<TextLocation<'a>> {
+fn source_position<'a>(source: &ScenarioSource<'a>, site: OperationLocation) -> Option<TextLocation<'a>> {
     let command = |buffer: CommandBufferId, index| Written::Command { command_buffer: buffer.0, index };
     let written = match site {
         OperationLocation::Barrier { buffer, command: index, .. }
@@ -257,21 +257,21 @@ fn spot_of<'a>(source: &ScenarioSource<'a>, site: OperationLocation) -> Option<T
     source.location(written)
 }
 
-fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
+fn not_utf8_error(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     let before = &bytes[..valid];
     let line = before.iter().filter(|it| **it == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
     anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
 }
 
-fn render(file: &Path, (spot, it): &Item) -> String {
+fn render(file: &Path, (spot, it): &LocatedDiagnostic) -> String {
     let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
     // The facts are for tools, which read JSON.
     format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { properties: Vec::new(), ..it.clone() }))
 }
 
 #[derive(Serialize)]
-struct Info<'a> {
+struct FindingInfo<'a> {
     code: &'a str,
     message_id: u32,
     severity: &'static str,
@@ -314,9 +314,9 @@ struct FixInfo<'a> {
     is_verified: bool,
 }
 
-impl<'a> Info<'a> {
-    fn new(file: &Path, (spot, it): &'a Item, is_known: bool) -> Info<'a> {
-        Info {
+impl<'a> FindingInfo<'a> {
+    fn new(file: &Path, (spot, it): &'a LocatedDiagnostic, is_known: bool) -> FindingInfo<'a> {
+        FindingInfo {
             code: &it.code.0,
             message_id: it.code.message_id(),
             severity: severity(it.severity),

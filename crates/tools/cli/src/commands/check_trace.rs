@@ -6,22 +6,22 @@ use lavascope_diag::{Diagnostic, Severity};
 use lavascope_record::HostWrite;
 use lavascope_validate::Validator;
 
-use crate::progress::Progress;
+use crate::progress::TerminalProgress;
 use crate::read_ahead::each_record;
 use crate::trace_file::TraceFile;
 
 /// What was found in one trace.
-pub(crate) struct Checked {
+pub(crate) struct TraceCheckResult {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// What was not followed, and how often.
-    missing: Vec<(String, u64)>,
+    not_followed: Vec<(String, u64)>,
     damage: Vec<String>,
     records: u64,
-    beyond: u64,
+    findings_not_shown: u64,
 }
 
 /// Most traces have no hazards: whether there are any is found out faster than what they are.
-pub(crate) fn check_file(file: &TraceFile, wants_possible: bool, progress: &Progress) -> anyhow::Result<Checked> {
+pub(crate) fn check_file(file: &TraceFile, wants_possible: bool, progress: &TerminalProgress) -> anyhow::Result<TraceCheckResult> {
     let validator = || {
         let mut validator = Validator::default();
         if wants_possible {
@@ -44,9 +44,9 @@ pub(crate) fn check_file(file: &TraceFile, wants_possible: bool, progress: &Prog
 fn check_with(
     mut validator: Validator,
     file: &TraceFile,
-    progress: &Progress,
+    progress: &TerminalProgress,
     goes_on: impl Fn(&Validator) -> bool,
-) -> anyhow::Result<(Checked, Validator)> {
+) -> anyhow::Result<(TraceCheckResult, Validator)> {
     let trace = file.open()?;
     validator.check_submissions();
     validator.expect_all_host_writes();
@@ -71,29 +71,29 @@ fn check_with(
     let missing =
         validator.unsupported().map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count)).collect();
     let beyond = validator.dropped_hazards();
-    let checked = Checked { diagnostics: validator.diagnostics().to_vec(), missing, damage, records, beyond };
+    let checked = TraceCheckResult { diagnostics: validator.diagnostics().to_vec(), not_followed: missing, damage, records, findings_not_shown: beyond };
     Ok((checked, validator))
 }
 
-impl Checked {
+impl TraceCheckResult {
     /// What is to be said beside the findings.
-    pub(crate) fn text(&self, path: &Path) -> String {
+    pub(crate) fn footer(&self, path: &Path) -> String {
         let path = path.display();
         let mut out = String::new();
-        for (what, count) in &self.missing {
+        for (what, count) in &self.not_followed {
             out += &format!("{path}: not followed, {count} times: {what}\n");
         }
         for it in &self.damage {
             out += &format!("{path}: damaged: {it}\n");
         }
-        if self.beyond > 0 {
-            out += &format!("{path}: {} findings more that are not told one by one\n", self.beyond);
+        if self.findings_not_shown > 0 {
+            out += &format!("{path}: {} findings more that are not told one by one\n", self.findings_not_shown);
         }
         out
     }
 
     /// What is said where there are no findings.
-    pub(crate) fn none(&self, path: &Path) -> String {
+    pub(crate) fn no_findings_text(&self, path: &Path) -> String {
         format!("{}: no hazards in {} records", path.display(), self.records)
     }
 }

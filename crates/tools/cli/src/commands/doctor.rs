@@ -12,10 +12,10 @@ use serde::Serialize;
 use lavascope_loader::manifests::{self, ManifestKind, Manifest};
 use lavascope_loader::{DeviceInfo, LoaderInfo, Version};
 
-use super::Outcome;
+use super::CommandOutcome;
 use crate::catalog;
-use crate::findings::{Finding, Seen, Severity};
-use crate::probe::{self, Answer};
+use crate::findings::{DoctorFinding, DoctorObservations, DoctorSeverity};
+use crate::probe::{self, ProbeAnswer};
 use crate::remedy::System;
 use crate::text::{self, Paint, columns};
 
@@ -25,21 +25,21 @@ const FORCING_VARIABLES: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
 
 /// Tell which loader, drivers and layers are there, what is missing, and what mends it
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     lavascope: &'static str,
     registry: String,
     loader: Option<LoaderSummary>,
     devices: Vec<DeviceInfo>,
     drivers: Vec<Manifest>,
     layers: Vec<Manifest>,
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
     is_fine: bool,
 }
 
@@ -52,49 +52,49 @@ struct LoaderSummary {
     layers: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<CommandOutcome> {
     let report = examine()?;
     if arguments.json {
         text::emit_json(&report)?;
     } else {
         text::emit(&render(&report, Paint::for_stdout()))?;
     }
-    Ok(if report.is_fine { Outcome::Fine } else { Outcome::Found })
+    Ok(if report.is_fine { CommandOutcome::Success } else { CommandOutcome::Findings })
 }
 
-fn examine() -> anyhow::Result<Report> {
+fn examine() -> anyhow::Result<DoctorReport> {
     let drivers = manifests::drivers(&manifests::process_variables);
     let layers = manifests::layers(&manifests::process_variables);
-    let answer = ask(None)?;
+    let answer = probe_loader(None)?;
     let alone = match &answer {
         // With one driver only there is nothing to learn from asking it again.
-        Answer::Died(_) if drivers.len() > 1 => ask_each(&drivers)?,
-        Answer::Died(_) | Answer::Told(_) | Answer::Refused(_) => vec![],
+        ProbeAnswer::Died(_) if drivers.len() > 1 => probe_each_driver(&drivers)?,
+        ProbeAnswer::Died(_) | ProbeAnswer::Loaded(_) | ProbeAnswer::Refused(_) => vec![],
     };
     let told: Vec<&LoaderInfo> = std::iter::once(&answer)
         .chain(alone.iter().map(|it| &it.1))
-        .filter_map(|it| if let Answer::Told(info) = it { Some(info) } else { None })
+        .filter_map(|it| if let ProbeAnswer::Loaded(info) = it { Some(info) } else { None })
         .collect();
     let devices: Vec<DeviceInfo> = told.iter().flat_map(|it| it.devices.clone()).collect();
     let loader = told.first().map(|it| summary(it));
-    let seen = Seen {
+    let seen = DoctorObservations {
         system: System::detect(),
         drivers: &drivers,
         layers: &layers,
         answer: &answer,
-        alone: &alone,
+        per_driver: &alone,
         devices: &devices,
         forced_by: FORCING_VARIABLES.into_iter().find(|it| std::env::var_os(it).is_some_and(|it| !it.is_empty())),
         has_vulkaninfo: is_on_path("vulkaninfo"),
     };
     let findings = seen.findings();
-    let is_fine = findings.iter().all(|it| it.severity == Severity::Advice);
+    let is_fine = findings.iter().all(|it| it.severity == DoctorSeverity::Advice);
     let (lavascope, registry) = (env!("CARGO_PKG_VERSION"), catalog::registry_version());
-    Ok(Report { lavascope, registry, loader, devices, findings, is_fine, drivers, layers })
+    Ok(DoctorReport { lavascope, registry, loader, devices, findings, is_fine, drivers, layers })
 }
 
 /// Asks the loader in a child process, with one driver or with those it finds.
-fn ask(only: Option<&Manifest>) -> anyhow::Result<Answer> {
+fn probe_loader(only: Option<&Manifest>) -> anyhow::Result<ProbeAnswer> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut command = Command::new(program);
     command.arg("doctor-probe");
@@ -106,8 +106,8 @@ fn ask(only: Option<&Manifest>) -> anyhow::Result<Answer> {
 }
 
 /// What each driver does alone, to tell the one that crashes and what the others have.
-fn ask_each(drivers: &[Manifest]) -> anyhow::Result<Vec<(&Manifest, Answer)>> {
-    drivers.iter().filter(|it| it.problem.is_none()).map(|it| Ok((it, ask(Some(it))?))).collect()
+fn probe_each_driver(drivers: &[Manifest]) -> anyhow::Result<Vec<(&Manifest, ProbeAnswer)>> {
+    drivers.iter().filter(|it| it.problem.is_none()).map(|it| Ok((it, probe_loader(Some(it))?))).collect()
 }
 
 fn summary(info: &LoaderInfo) -> LoaderSummary {
@@ -124,7 +124,7 @@ fn is_on_path(program: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|it| std::env::split_paths(&it).any(|it| it.join(&file).is_file()))
 }
 
-fn render(report: &Report, paint: Paint) -> String {
+fn render(report: &DoctorReport, paint: Paint) -> String {
     let mut out = format!("lavascope {} (Vulkan registry {})\n", report.lavascope, report.registry);
     let loader = match &report.loader {
         Some(it) => format!("  {}  {}\n", it.library, it.version),
@@ -152,11 +152,11 @@ fn render(report: &Report, paint: Paint) -> String {
     out
 }
 
-fn render_finding(out: &mut String, finding: &Finding, paint: Paint) {
+fn render_finding(out: &mut String, finding: &DoctorFinding, paint: Paint) {
     let severity = match finding.severity {
-        Severity::Missing => paint.bad("missing"),
-        Severity::Broken => paint.bad("broken"),
-        Severity::Advice => paint.note("advice"),
+        DoctorSeverity::Missing => paint.bad("missing"),
+        DoctorSeverity::Broken => paint.bad("broken"),
+        DoctorSeverity::Advice => paint.note("advice"),
     };
     let _ = writeln!(out, "  {severity}: {}", finding.message);
     for line in &finding.details {

@@ -1,6 +1,6 @@
 //! `lavascope env`: lines for a shell to evaluate that do what `run` does.
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::setup::Setup;
 use crate::text;
 
@@ -8,16 +8,16 @@ use crate::text;
 ///
 /// For sh, bash and zsh: `eval "$(lavascope env)"`.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct EnvArguments {
     #[command(flatten)]
     setup: Setup,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &EnvArguments) -> anyhow::Result<CommandOutcome> {
     let variables = arguments.setup.variables()?.into_iter();
     let lines = variables.map(|(variable, value)| format!("export {variable}={}\n", quoted(&value)));
     text::emit(&lines.collect::<String>())?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
 /// A word that a shell reads as it is.

@@ -3,15 +3,15 @@
 use anyhow::bail;
 use serde::Serialize;
 
-use super::Outcome;
-use crate::pages::{self, Page};
+use super::CommandOutcome;
+use crate::pages::{self, CodePage};
 use crate::text::{self, columns};
 
 const NEAREST_MAX: usize = 3;
 
 /// Tell what a code of a diagnostic means, with an example and the usual fixes
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ExplainArguments {
     /// The code, its short form (RAW), or the number of the message; without it, all codes are listed
     #[arg(allow_negative_numbers = true)]
     code: Option<String>,
@@ -20,24 +20,24 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<CommandOutcome> {
     match (&arguments.code, arguments.json) {
         (None, false) => text::emit(&list())?,
-        (None, true) => text::emit_json(&pages::pages().map(|it| Info::new(&it, None)).collect::<Vec<_>>())?,
+        (None, true) => text::emit_json(&pages::pages().map(|it| CodeInfo::new(&it, None)).collect::<Vec<_>>())?,
         (Some(code), is_json) => {
             let Some(page) = pages::find(code) else { bail!(unknown(code)) };
             if is_json {
-                text::emit_json(&Info::new(&page, Some(page.text)))?;
+                text::emit_json(&CodeInfo::new(&page, Some(page.text)))?;
             } else {
                 text::emit(page.text)?;
             }
         }
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
 fn unknown(code: &str) -> String {
-    let near = pages::near(code, NEAREST_MAX);
+    let near = pages::similar_codes(code, NEAREST_MAX);
     let hint = if near.is_empty() {
         "`lavascope explain` lists all codes".to_owned()
     } else {
@@ -47,12 +47,12 @@ fn unknown(code: &str) -> String {
 }
 
 fn list() -> String {
-    let row = |it: Page| vec![it.code.to_string(), it.short.to_owned(), it.summary().to_owned()];
+    let row = |it: CodePage| vec![it.code.to_string(), it.short.to_owned(), it.summary().to_owned()];
     columns(&pages::pages().map(row).collect::<Vec<_>>())
 }
 
 #[derive(Serialize)]
-struct Info {
+struct CodeInfo {
     code: String,
     short: &'static str,
     message_id: u32,
@@ -62,9 +62,9 @@ struct Info {
     page: Option<&'static str>,
 }
 
-impl Info {
-    fn new(it: &Page, page: Option<&'static str>) -> Info {
+impl CodeInfo {
+    fn new(it: &CodePage, page: Option<&'static str>) -> CodeInfo {
         let message_id = it.code.message_id();
-        Info { code: it.code.to_string(), short: it.short, message_id, summary: it.summary(), page }
+        CodeInfo { code: it.code.to_string(), short: it.short, message_id, summary: it.summary(), page }
     }
 }

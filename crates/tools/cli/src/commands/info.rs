@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 use lavascope_abi::Command;
 use lavascope_record::{Call, HostBytes, RecordPhase, Record, HostWrite};
-use lavascope_trace::{BlockKind, MomentKind, Trace};
+use lavascope_trace::{BlockKind, SeekPointKind, Trace};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Outcome;
+use super::CommandOutcome;
 use crate::features;
-use crate::progress::Progress;
+use crate::progress::TerminalProgress;
 use crate::read_ahead::each_record;
 use crate::text;
 use crate::trace_file::TraceFile;
 
 /// Tell what is in a trace: the program, its threads, frames and calls, and whether the file is whole
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InfoArguments {
     /// The trace
     file: PathBuf,
     /// Print JSON
@@ -27,20 +27,20 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &InfoArguments) -> anyhow::Result<CommandOutcome> {
     let file = TraceFile::read(&arguments.file)?;
     let trace = file.open()?;
-    let info = Info::of(&file, &trace);
+    let info = TraceInfo::of(&file, &trace);
     if arguments.json {
         text::emit_json(&info)?;
     } else {
         text::emit(&info.render())?;
     }
-    Ok(if info.damage.is_empty() && info.order.is_acyclic { Outcome::Fine } else { Outcome::Found })
+    Ok(if info.damage.is_empty() && info.order.is_acyclic { CommandOutcome::Success } else { CommandOutcome::Findings })
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Info {
+struct TraceInfo {
     file: String,
     bytes: u64,
     /// Whether the capture came to its end.
@@ -68,12 +68,12 @@ struct Info {
     /// That devices were made with.
     features: BTreeSet<String>,
     /// Memory that was allocated, by the number of its type.
-    memory: BTreeMap<u32, Memory>,
+    memory: BTreeMap<u32, MemoryTypeInfo>,
     /// What the host wrote into mapped memory.
     memory_written: MemoryWritten,
     /// What copies to images read from memory of the program.
     host_bytes: u64,
-    order: Order,
+    order: OrderInfo,
     /// Objects that two threads used at once, although they must not.
     broken_synchronization: Vec<Value>,
     /// Commands that the application asked for and this version did not know: calls of them are not in the file.
@@ -89,7 +89,7 @@ struct Thread {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Memory {
+struct MemoryTypeInfo {
     allocations: u64,
     bytes: u64,
 }
@@ -109,24 +109,24 @@ struct MemoryWritten {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Order {
+struct OrderInfo {
     /// Whether the calls of all threads can be put into one order.
     is_acyclic: bool,
     /// Calls that must come after one of another thread.
     hand_overs: u64,
 }
 
-impl Info {
-    fn of(file: &TraceFile, trace: &Trace<'_>) -> Info {
-        let mut info = Info {
+impl TraceInfo {
+    fn of(file: &TraceFile, trace: &Trace<'_>) -> TraceInfo {
+        let mut info = TraceInfo {
             file: file.path.display().to_string(),
             bytes: trace.size() as u64,
             is_complete: trace.is_complete() && !file.has_tail(),
             began: trace.header().began,
-            ..Info::default()
+            ..TraceInfo::default()
         };
         let mut speed = trace.header().ticks_per_second;
-        for facts in trace.facts() {
+        for facts in trace.metadata() {
             info.program = facts["program"].as_str().map(str::to_owned).or(info.program);
             speed = facts["ticks_per_second"].as_u64().unwrap_or(speed);
             info.devices.extend(facts.get("device").cloned());
@@ -145,7 +145,7 @@ impl Info {
     /// Goes through all records; gives the time of the last.
     fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> u64 {
         let mut last = 0;
-        let outcome = each_record(file, trace, &Progress::new(file.size()), |it| {
+        let outcome = each_record(file, trace, &TerminalProgress::new(file.size()), |it| {
             last = last.max(it.time);
             match (&it.record, HostWrite::parse(it.words), HostBytes::parse(it.words)) {
                 (Ok(record), ..) => self.add(it.stream, *record),
@@ -171,15 +171,15 @@ impl Info {
         thread.did_not_return = record.command().desc().outputs.map(|_| name);
         self.calls += 1;
         *self.commands.entry(name).or_default() += 1;
-        match MomentKind::of(record.command()) {
-            Some(MomentKind::Frame) => self.frames += 1,
-            Some(MomentKind::Submit) => self.submissions += 1,
+        match SeekPointKind::of(record.command()) {
+            Some(SeekPointKind::Frame) => self.frames += 1,
+            Some(SeekPointKind::Submit) => self.submissions += 1,
             None => {}
         }
-        self.look_at(record);
+        self.read_call(record);
     }
 
-    fn look_at(&mut self, record: Record<'_>) {
+    fn read_call(&mut self, record: Record<'_>) {
         match (record.command(), Call::of(record)) {
             (Command::CreateInstance, Some(Call::CreateInstance(call))) => {
                 let Some(info) = call.p_create_info() else { return };
@@ -229,7 +229,7 @@ impl Info {
         }
         rows.extend(self.devices.iter().map(|it| row("device", &device_text(it))));
         for (ty, it) in &self.memory {
-            let text = format!("{} bytes in {} allocations{}", it.bytes, it.allocations, self.kind_of_memory(*ty));
+            let text = format!("{} bytes in {} allocations{}", it.bytes, it.allocations, self.memory_type_text(*ty));
             rows.push(row(&format!("memory of type {ty}"), &text));
         }
         for (name, all) in [("instance", &self.instance_extensions), ("device", &self.device_extensions)] {
@@ -265,7 +265,7 @@ impl Info {
     }
 
     /// What the first device says about a type of memory.
-    fn kind_of_memory(&self, ty: u32) -> String {
+    fn memory_type_text(&self, ty: u32) -> String {
         let Some(flags) = self.devices.first().and_then(|it| it["memory_types"][ty as usize]["propertyFlags"].as_u64())
         else {
             return String::new();
@@ -332,7 +332,7 @@ fn row(name: &str, value: &str) -> Vec<String> {
 fn name_of(kind: BlockKind) -> &'static str {
     match kind {
         BlockKind::Schema => "schema",
-        BlockKind::Facts => "facts",
+        BlockKind::Metadata => "facts",
         BlockKind::Contents => "contents",
         BlockKind::Calls => "calls",
         BlockKind::Index => "index",

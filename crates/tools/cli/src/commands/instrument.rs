@@ -8,7 +8,7 @@ use lavascope_instrument::{Check, Guard, InstrumentedModule, InstrumentOptions, 
 use lavascope_spirv::{Module, SourceLine};
 use serde::Serialize;
 
-use super::Outcome;
+use super::CommandOutcome;
 use crate::text::{self, columns};
 
 /// Add run-time checks to a shader
@@ -16,7 +16,7 @@ use crate::text::{self, columns};
 /// What could go wrong is checked when the shader runs: indices into arrays of descriptors, bytes of buffers, texels,
 /// device addresses. The same shader and the same options always give the same words.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InstrumentArguments {
     /// The shader, as SPIR-V
     file: PathBuf,
     /// The file to write
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &InstrumentArguments) -> anyhow::Result<CommandOutcome> {
     let name = arguments.file.display();
     let bytes = fs::read(&arguments.file).with_context(|| format!("{name} cannot be read"))?;
     if bytes.len() % 4 != 0 {
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         told += &format!("{name}: {}\n", summary(&made));
         text::emit(&told)?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
 fn root(text: &str) -> Result<RootLocation, String> {
@@ -112,7 +112,7 @@ fn explain(module: &Module, made: &InstrumentedModule) -> String {
     for site in &made.sites {
         let number = site.decision.number().map_or(String::new(), |it| it.to_string());
         let instruction = format!("instruction {}", site.at.0);
-        rows.push(vec![number, instruction, verdict(site.decision).to_owned(), what(site), line(module, site)]);
+        rows.push(vec![number, instruction, verdict(site.decision).to_owned(), check_text(site), line(module, site)]);
     }
     let mut told = columns(&rows);
     for it in &made.requirements {
@@ -142,7 +142,7 @@ fn verdict(verdict: CheckDecision) -> &'static str {
     }
 }
 
-fn what(site: &CheckSite) -> String {
+fn check_text(site: &CheckSite) -> String {
     let check = match site.check {
         Check::Descriptor => "descriptor".to_owned(),
         Check::Address => format!("{} bytes at an address", site.bytes),

@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 
 use anyhow::Context;
 
-use super::Outcome;
-use crate::layer_files::{Name, user_folder, write_manifest};
+use super::CommandOutcome;
+use crate::layer_files::{LayerName, user_folder, write_manifest};
 use crate::text;
 
 /// Install or uninstall the layer for this user
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct LayerArguments {
     #[command(subcommand)]
     action: Action,
 }
@@ -19,25 +19,25 @@ pub(crate) struct Arguments {
 #[derive(clap::Subcommand)]
 enum Action {
     /// Write the manifest into the loader's folder of this user
-    Install(Options),
+    Install(LayerNameOptions),
     /// Remove the manifest again
-    Uninstall(Options),
+    Uninstall(LayerNameOptions),
 }
 
 #[derive(clap::Args)]
-struct Options {
+struct LayerNameOptions {
     /// Under the name of the Khronos layer
     #[arg(long)]
     as_khronos: bool,
 }
 
-impl Options {
-    fn name(&self) -> Name {
-        if self.as_khronos { Name::Khronos } else { Name::Own }
+impl LayerNameOptions {
+    fn name(&self) -> LayerName {
+        if self.as_khronos { LayerName::Khronos } else { LayerName::Own }
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &LayerArguments) -> anyhow::Result<CommandOutcome> {
     let folder = user_folder()?;
     match &arguments.action {
         Action::Install(options) => {
@@ -55,5 +55,5 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             }
         }
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }

@@ -22,11 +22,11 @@ pub(crate) mod trim;
 
 /// How a command ended that did its work. One that could not returns an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     /// Exit code 0.
-    Fine,
+    Success,
     /// Exit code 1: the command works, and what it looked at does not.
-    Found,
+    Findings,
     /// The exit code of the program that was run.
     Program(u8),
     /// Exit code 2: the command could not do all of its work, and has said why.

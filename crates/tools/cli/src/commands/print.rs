@@ -5,18 +5,18 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use lavascope_record::{CheckError, HostBytes, RecordPhase, ObjectNames, HostWrite, print::print_with};
-use lavascope_trace::MomentKind;
+use lavascope_trace::SeekPointKind;
 use serde_json::json;
 
-use super::Outcome;
-use crate::progress::Progress;
-use crate::read_ahead::{Read, each_record};
+use super::CommandOutcome;
+use crate::progress::TerminalProgress;
+use crate::read_ahead::{TraceRecord, each_record};
 use crate::text;
 use crate::trace_file::TraceFile;
 
 /// Print the calls of a trace, in an order in which they could have been made
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PrintArguments {
     /// The trace
     file: PathBuf,
     /// Only calls of this thread
@@ -45,67 +45,67 @@ pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &PrintArguments) -> anyhow::Result<CommandOutcome> {
     let file = TraceFile::read(&arguments.file)?;
     let trace = file.open()?;
-    let speed = trace.facts().iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
+    let speed = trace.metadata().iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second).max(1);
-    let mut state = Printing { arguments, speed, call: 0, frame: 0, thread: 0, titles: ObjectNames::default() };
+    let mut state = CallPrinter { arguments, ticks_per_second: speed, call: 0, frame: 0, thread: 0, object_names: ObjectNames::default() };
     let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
     let mut has_reader = true;
-    let outcome = each_record(&file, &trace, &Progress::new(file.size()), |it| {
-        let text = state.text(it);
+    let outcome = each_record(&file, &trace, &TerminalProgress::new(file.size()), |it| {
+        let text = state.render_record(it);
         // A reader that went away has seen enough.
         has_reader = text.is_empty() || out.write_all(text.as_bytes()).is_ok();
         has_reader
     });
     let _ = out.flush();
     if !has_reader {
-        return Ok(Outcome::Fine);
+        return Ok(CommandOutcome::Success);
     }
     for it in &outcome.damage {
-        text::tell(&format!("lavascope: {}: {it}\n", file.path.display()));
+        text::emit_stderr(&format!("lavascope: {}: {it}\n", file.path.display()));
     }
-    Ok(if outcome.damage.is_empty() { Outcome::Fine } else { Outcome::Found })
+    Ok(if outcome.damage.is_empty() { CommandOutcome::Success } else { CommandOutcome::Findings })
 }
 
-struct Printing<'a> {
-    arguments: &'a Arguments,
-    speed: u64,
+struct CallPrinter<'a> {
+    arguments: &'a PrintArguments,
+    ticks_per_second: u64,
     /// Calls and frames so far.
     call: u64,
     frame: u64,
     /// The thread whose call was printed last.
     thread: u32,
-    titles: ObjectNames,
+    object_names: ObjectNames,
 }
 
-impl Printing<'_> {
+impl CallPrinter<'_> {
     /// A record as it is printed; nothing if it is not wanted.
-    fn text(&mut self, it: &Read<'_>) -> String {
+    fn render_record(&mut self, it: &TraceRecord<'_>) -> String {
         if let Some(written) = HostWrite::parse(it.words) {
-            return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
+            return if self.is_wanted(it) { self.render_write(it, written) } else { String::new() };
         }
         if let Some(bytes) = HostBytes::parse(it.words) {
-            return if self.is_wanted(it) { self.host(it, bytes) } else { String::new() };
+            return if self.is_wanted(it) { self.render_host_bytes(it, bytes) } else { String::new() };
         }
         let record = match &it.record {
             Ok(record) => *record,
-            Err(why) if self.is_wanted(it) => return self.odd(it, why),
+            Err(why) if self.is_wanted(it) => return self.render_unknown(it, why),
             Err(_) => return String::new(),
         };
-        self.titles.apply(record);
+        self.object_names.apply(record);
         let is_wanted = self.is_wanted(it);
         let (call, frame) = (self.call, self.frame);
         if record.phase() == RecordPhase::Enter {
             self.call += 1;
-            self.frame += u64::from(MomentKind::of(record.command()) == Some(MomentKind::Frame));
+            self.frame += u64::from(SeekPointKind::of(record.command()) == Some(SeekPointKind::Frame));
         }
         if !is_wanted {
             return String::new();
         }
-        let body = print_with(record, &self.titles);
-        let seconds = it.time as f64 / self.speed as f64;
+        let body = print_with(record, &self.object_names);
+        let seconds = it.time as f64 / self.ticks_per_second as f64;
         if self.arguments.json {
             let after: Vec<_> = record.order_edges().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
             let kind = if record.phase() == RecordPhase::Enter { "enter" } else { "leave" };
@@ -134,7 +134,7 @@ impl Printing<'_> {
         text + &body
     }
 
-    fn is_wanted(&self, it: &Read<'_>) -> bool {
+    fn is_wanted(&self, it: &TraceRecord<'_>) -> bool {
         let is_in = |range: &Option<Range<u64>>, at: u64| range.as_ref().is_none_or(|it| it.contains(&at));
         // What a call returns belongs to it.
         let is_leave = (it.words[0] >> 48) as u8 == RecordPhase::Leave as u8;
@@ -145,8 +145,8 @@ impl Printing<'_> {
     }
 
     /// What the host wrote before the call behind it.
-    fn written(&self, it: &Read<'_>, written: HostWrite<'_>) -> String {
-        let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.speed as f64);
+    fn render_write(&self, it: &TraceRecord<'_>, written: HostWrite<'_>) -> String {
+        let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.ticks_per_second as f64);
         if self.arguments.json {
             let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
             let line =
@@ -158,7 +158,7 @@ impl Printing<'_> {
     }
 
     /// What the call behind it reads from memory of the program.
-    fn host(&self, it: &Read<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
+    fn render_host_bytes(&self, it: &TraceRecord<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
         if self.arguments.json {
             let size = bytes.len();
             let line = json!({ "thread": it.stream, "kind": "host", "region": region, "first": first, "bytes": size });
@@ -167,7 +167,7 @@ impl Printing<'_> {
         format!("// region {region} reads {} bytes from byte {first} on\n", bytes.len())
     }
 
-    fn odd(&self, it: &Read<'_>, why: &CheckError) -> String {
+    fn render_unknown(&self, it: &TraceRecord<'_>, why: &CheckError) -> String {
         match self.arguments.json {
             true => format!("{}\n", json!({ "thread": it.stream, "kind": "unknown", "text": why.to_string() })),
             false => format!("// no call that this version knows: {why}\n"),

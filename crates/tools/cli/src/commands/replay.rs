@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
-use lavascope_replay::Pause;
+use lavascope_replay::PausePoint;
 
-use super::Outcome;
-use crate::layer_files::Name;
-use crate::program::{self, End};
-use crate::report::{Folder, Report};
+use super::CommandOutcome;
+use crate::layer_files::LayerName;
+use crate::program::{self, ProgramEnd};
+use crate::report::{ReportFolder, LayerReport};
 use crate::text::{self, Paint};
 use crate::{driver_files, layer_files, summary};
 
 /// What the other process is called with, and behind it the arguments as JSON: it does not read them again, since
 /// whatever it touches counts as memory of the replay.
-const HERE: &str = "replay-here";
+const WORKER_COMMAND: &str = "replay-here";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -27,7 +27,7 @@ Exit codes:
 /// Perform a trace again, on as many threads as the program had
 #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct ReplayArguments {
     /// The trace
     #[serde(with = "any_path")]
     pub(crate) file: PathBuf,
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Wait before a call until Enter is pressed, for one who wants to look with a debugger: its number, and before it
     /// the thread and a colon where it is not the first
     #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
-    pub(crate) pause_at: Option<Pause>,
+    pub(crate) pause_at: Option<PausePoint>,
     /// Show the frames in a window on the Wayland or X display of the environment
     #[arg(long)]
     pub(crate) window: bool,
@@ -155,13 +155,13 @@ pub(crate) enum Speed {
 }
 
 /// `CALL` or `THREAD:CALL`, as errors and `print` name them.
-fn pause(text: &str) -> Result<Pause, String> {
+fn pause(text: &str) -> Result<PausePoint, String> {
     let wrong = || format!("`{text}` names no call; use CALL or THREAD:CALL, as in `2:17`");
     let (stream, call) = match text.split_once(':') {
         Some((stream, call)) => (Some(stream.parse().map_err(|_| wrong())?), call),
         None => (None, text),
     };
-    Ok(Pause { stream, call: call.parse().map_err(|_| wrong())? })
+    Ok(PausePoint { stream, call: call.parse().map_err(|_| wrong())? })
 }
 
 fn similarity(text: &str) -> Result<f64, String> {
@@ -180,17 +180,17 @@ enum Validation {
 }
 
 /// The arguments, where this is the other process.
-pub(crate) fn of_parent() -> Option<anyhow::Result<Arguments>> {
+pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
     let mut words = std::env::args_os().skip(1);
-    words.next().filter(|it| it == HERE)?;
+    words.next().filter(|it| it == WORKER_COMMAND)?;
     let text = words.next().unwrap_or_default();
     Some(serde_json::from_slice(text.as_encoded_bytes()).context("`replay-here` is how `replay` starts itself"))
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
     let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
     // The same arguments: the other process performs, and this one looks at how it ends.
-    command.arg(HERE).arg(serde_json::to_string(arguments)?);
+    command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
     // Of our allocator: a replay asks for little, so that pages of two megabytes would be mostly empty, and so would
     // the tables of a large arena.
     command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
@@ -199,10 +199,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.null {
         command.envs(driver_files::variables()?);
     }
-    let folder = Folder::new()?;
+    let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
-        command.envs(layer_files::variables(Name::Replay)?).env("LAVASCOPE_REPORT", folder.path());
+        command.envs(layer_files::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
     }
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");
@@ -221,18 +221,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let end = program::run(&mut command)?;
     let mut has_findings = false;
     if has_layer {
-        let report = Report::read(folder.path())?;
-        text::tell(&summary::render(&report, "replay", None, Paint::for_stderr()));
+        let report = LayerReport::read(folder.path())?;
+        text::emit_stderr(&summary::render(&report, "replay", None, Paint::for_stderr()));
         has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
     }
     Ok(match end {
-        End::Exit(0) if has_findings => Outcome::Found,
-        End::Exit(0) => Outcome::Fine,
-        End::Exit(1) => Outcome::Found,
-        End::Exit(_) => Outcome::Failed,
-        End::Signal(name) => {
-            text::tell(&format!("lavascope: {}: the replay was ended by {name}\n", arguments.file.display()));
-            Outcome::Failed
+        ProgramEnd::Exit(0) if has_findings => CommandOutcome::Findings,
+        ProgramEnd::Exit(0) => CommandOutcome::Success,
+        ProgramEnd::Exit(1) => CommandOutcome::Findings,
+        ProgramEnd::Exit(_) => CommandOutcome::Failed,
+        ProgramEnd::Signal(name) => {
+            text::emit_stderr(&format!("lavascope: {}: the replay was ended by {name}\n", arguments.file.display()));
+            CommandOutcome::Failed
         }
     })
 }
@@ -252,14 +252,14 @@ mod tests {
         let options = "--gpu 1 --frames 2..5 --speed original --pause-at 3:7 --threads 1 --screenshot 1 --screenshot 3..4 \
             --compare there --similarity 0.5 --verify --recapture again.lava --loop=4 --chaos 9 --patience 3 --json";
         let words = [OsStr::new("replay"), strange].into_iter().chain(options.split_whitespace().map(OsStr::new));
-        let command = Arguments::augment_args(clap::Command::new("replay"));
-        let given = command.try_get_matches_from(words).map(|it| Arguments::from_arg_matches(&it));
+        let command = ReplayArguments::augment_args(clap::Command::new("replay"));
+        let given = command.try_get_matches_from(words).map(|it| ReplayArguments::from_arg_matches(&it));
         let given = given.expect("these exist").expect("and are right");
         let text = serde_json::to_string(&given).expect("JSON");
-        let taken: Arguments = serde_json::from_str(&text).expect("the same");
+        let taken: ReplayArguments = serde_json::from_str(&text).expect("the same");
         assert_eq!(serde_json::to_string(&taken).expect("JSON"), text);
         assert_eq!((taken.file.as_os_str(), taken.frames, taken.loops), (strange, Some(2..5), Some(4)));
-        assert_eq!(taken.pause_at, Some(Pause { stream: Some(3), call: 7 }));
+        assert_eq!(taken.pause_at, Some(PausePoint { stream: Some(3), call: 7 }));
         assert_eq!((taken.speed, taken.screenshot), (Speed::Original, vec![1..2, 3..4]));
     }
 }

@@ -5,22 +5,22 @@ use std::ops::Range;
 
 use anyhow::{Context, bail};
 
-use super::replay::Arguments;
-use super::replay_words::Shot;
+use super::replay::ReplayArguments;
+use super::replay_words::Screenshot;
 
 /// Pictures that the replay must have too, by frame and window.
 #[derive(Clone, Default)]
-pub(super) struct Compared {
+pub(super) struct ExpectedPictures {
     expected: BTreeSet<(u64, usize)>,
     /// Which frames a part has that is cut by submissions nobody knows, so it may have fewer.
-    is_some: bool,
+    may_have_fewer: bool,
     /// Where they are.
     folder: std::path::PathBuf,
 }
 
-impl Compared {
-    pub(super) fn of(arguments: &Arguments) -> anyhow::Result<Compared> {
-        let Some(folder) = arguments.compare.clone() else { return Ok(Compared::default()) };
+impl ExpectedPictures {
+    pub(super) fn of(arguments: &ReplayArguments) -> anyhow::Result<ExpectedPictures> {
+        let Some(folder) = arguments.compare.clone() else { return Ok(ExpectedPictures::default()) };
         if !arguments.screenshot.is_empty() {
             let same = |it: &std::path::Path| it.canonicalize().ok();
             if same(&arguments.screenshots).is_some_and(|it| Some(it) == same(&folder)) {
@@ -30,7 +30,7 @@ impl Compared {
                     folder.display()
                 );
             }
-            return Ok(Compared::default());
+            return Ok(ExpectedPictures::default());
         }
         let failed = || format!("{} cannot be read", folder.display());
         let mut expected = BTreeSet::new();
@@ -43,10 +43,10 @@ impl Compared {
         if expected.is_empty() {
             bail!("{} has no pictures of these frames", folder.display());
         }
-        Ok(Compared { expected, is_some: arguments.submits.is_some(), folder })
+        Ok(ExpectedPictures { expected, may_have_fewer: arguments.submits.is_some(), folder })
     }
 
-    pub(super) fn has(&self, frame: u64) -> bool {
+    pub(super) fn has_frame(&self, frame: u64) -> bool {
         self.expected.range((frame, 0)..=(frame, usize::MAX)).next().is_some()
     }
 
@@ -63,12 +63,12 @@ impl Compared {
     }
 
     /// What the folder has and the replay did not show.
-    pub(super) fn missing(&self, shots: &[Shot]) -> Vec<Shot> {
-        if self.is_some {
+    pub(super) fn missing(&self, shots: &[Screenshot]) -> Vec<Screenshot> {
+        if self.may_have_fewer {
             return Vec::new();
         }
         let shown: BTreeSet<(u64, usize)> = shots.iter().map(|it| (it.frame, it.window)).collect();
-        let missing = self.expected.difference(&shown).map(|(frame, window)| Shot {
+        let missing = self.expected.difference(&shown).map(|(frame, window)| Screenshot {
             frame: *frame,
             window: *window,
             file: self.folder.join(lavascope_picture::file_name(*frame, *window)).display().to_string(),
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn frames_that_follow_each_other_are_one_range() {
         let expected = BTreeSet::from([(1, 0), (2, 0), (2, 1), (3, 0), (7, 0)]);
-        let compared = Compared { expected, ..Compared::default() };
+        let compared = ExpectedPictures { expected, ..ExpectedPictures::default() };
         assert_eq!(compared.ranges(), [1..4, 7..8]);
-        assert!(compared.has(2) && !compared.has(4));
+        assert!(compared.has_frame(2) && !compared.has_frame(4));
         let missing = compared.missing(&[]);
         assert_eq!(missing.iter().map(|it| (it.frame, it.window)).nth(2), Some((2, 1)));
-        assert!(Compared { is_some: true, ..compared }.missing(&[]).is_empty());
+        assert!(ExpectedPictures { may_have_fewer: true, ..compared }.missing(&[]).is_empty());
     }
 }

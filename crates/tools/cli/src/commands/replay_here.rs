@@ -11,51 +11,51 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use lavascope_picture::Picture;
 use lavascope_platform::{clock, signals};
-use lavascope_replay::{Begin, Options, ReplayError, Show, Stopped, Summary, plan, replay};
+use lavascope_replay::{MeasureFrom, ReplayOptions, ReplayError, FrameOutput, PausedCall, ReplaySummary, plan, replay};
 use lavascope_trace::{Tail, Trace};
-use lavascope_trim::Part;
+use lavascope_trim::TrimRange;
 
-use super::Outcome;
-use super::replay::{Arguments, Speed};
-use super::replay_compared::Compared;
-use super::replay_words::{Document, FrameTimes, Shot, tell_plan};
-use super::trim::cut;
-use crate::progress::Progress;
+use super::CommandOutcome;
+use super::replay::{ReplayArguments, Speed};
+use super::replay_compared::ExpectedPictures;
+use super::replay_words::{ReplayDocument, FrameTimes, Screenshot, print_plan};
+use super::trim::trim_with_progress;
+use crate::progress::TerminalProgress;
 use crate::text;
 use crate::trace_file::TraceFile;
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
     // First of all, so that nobody who interrupts it is too early.
-    let interrupt = interrupt()?;
-    let compared = Compared::of(arguments)?;
+    let interrupt = install_interrupt()?;
+    let compared = ExpectedPictures::of(arguments)?;
     let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
-    let Some(part) = wanted(arguments) else {
-        let how = How { compared, numbers: Numbers::default(), begin: Begin::Frame(0), interrupt };
+    let Some(part) = requested_range(arguments) else {
+        let how = ReplayJob { compared, numbers: FrameNumbering::default(), begin: MeasureFrom::Frame(0), interrupt };
         return perform(arguments, (&whole, file.tail()), &how);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
     let mut bytes = Vec::new();
-    let cut = cut(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
+    let cut = trim_with_progress(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
     let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
     let (frames, calls) = (cut.frames_before, cut.calls_before);
     let (first, begin) = match part {
-        Part::Frames(range) => (range.start, Begin::Frame(frames)),
-        Part::Submits(_) => (frames, Begin::Submit(cut.submits_before)),
+        TrimRange::Frames(range) => (range.start, MeasureFrom::Frame(frames)),
+        TrimRange::Submits(_) => (frames, MeasureFrom::Submit(cut.submits_before)),
     };
-    let numbers = Numbers { first, frames_before: frames, calls_before: calls };
-    perform(arguments, (&trace, None), &How { compared, numbers, begin, interrupt })
+    let numbers = FrameNumbering { first, frames_before: frames, calls_before: calls };
+    perform(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
 }
 
 /// The part of the trace that somebody wants, if it is not all of it.
-fn wanted(arguments: &Arguments) -> Option<Part> {
-    let frames = arguments.frames.clone().map(Part::Frames);
-    frames.or_else(|| arguments.submits.clone().map(Part::Submits))
+fn requested_range(arguments: &ReplayArguments) -> Option<TrimRange> {
+    let frames = arguments.frames.clone().map(TrimRange::Frames);
+    frames.or_else(|| arguments.submits.clone().map(TrimRange::Submits))
 }
 
 /// Numbers of frames: in a part of a trace they begin anew.
 #[derive(Clone, Copy, Default)]
-struct Numbers {
+struct FrameNumbering {
     /// The number of the first frame of the part in the whole.
     first: u64,
     /// Frames and calls before it that it needs.
@@ -63,51 +63,51 @@ struct Numbers {
     calls_before: u64,
 }
 
-impl Numbers {
-    fn in_part(self, frames: &Range<u64>) -> Range<u64> {
+impl FrameNumbering {
+    fn to_part(self, frames: &Range<u64>) -> Range<u64> {
         let one = |it: u64| it.saturating_sub(self.first).saturating_add(self.frames_before);
         let start = frames.start.max(self.first);
         one(start)..one(frames.end.max(start))
     }
 
-    fn in_whole(self, frame: u64) -> u64 {
+    fn to_trace(self, frame: u64) -> u64 {
         (frame + self.first).saturating_sub(self.frames_before)
     }
 }
 
 /// What is to be done with the arguments.
-struct How {
-    compared: Compared,
-    numbers: Numbers,
-    begin: Begin,
+struct ReplayJob {
+    compared: ExpectedPictures,
+    numbers: FrameNumbering,
+    begin: MeasureFrom,
     interrupt: Arc<AtomicBool>,
 }
 
-fn perform(arguments: &Arguments, (trace, tail): (&Trace<'_>, Option<&Tail>), how: &How) -> anyhow::Result<Outcome> {
-    let seen: Arc<Mutex<Seen>> = Arc::default();
+fn perform(arguments: &ReplayArguments, (trace, tail): (&Trace<'_>, Option<&Tail>), how: &ReplayJob) -> anyhow::Result<CommandOutcome> {
+    let seen: Arc<Mutex<CapturedFrames>> = Arc::default();
     let options = options(arguments, &seen, how);
     let name = arguments.file.display().to_string();
     if arguments.dry_run {
-        let plan = plan(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
-        tell_plan(&name, &plan, arguments.json)?;
-        return Ok(if plan.refused.is_empty() { Outcome::Fine } else { Outcome::Found });
+        let plan = plan(trace, tail, &options).map_err(|it| replay_error(&name, &it))?;
+        print_plan(&name, &plan, arguments.json)?;
+        return Ok(if plan.unsupported.is_empty() { CommandOutcome::Success } else { CommandOutcome::Findings });
     }
-    let mut rounds = Rounds::default();
-    let total = calls_about(trace);
+    let mut rounds = ReplayRounds::default();
+    let total = estimate_calls(trace);
     let times = arguments.loops.unwrap_or(arguments.repeat.max(1));
     // No number of times is for ever.
     while times == 0 || rounds.seconds.len() < times as usize {
-        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
-        let progress = Arc::new(Progress::new(total));
-        let options = Options { watcher: Some(watcher(progress.clone())), ..options.clone() };
+        *seen.lock().unwrap_or_else(PoisonError::into_inner) = CapturedFrames::default();
+        let progress = Arc::new(TerminalProgress::new(total));
+        let options = ReplayOptions { on_progress: Some(progress_callback(progress.clone())), ..options.clone() };
         let began = processor_time();
-        let summary = replay(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
+        let summary = replay(trace, tail, &options).map_err(|it| replay_error(&name, &it))?;
         rounds.add(summary, processor_time().saturating_sub(began));
         if rounds.last.is_interrupted {
             break;
         }
     }
-    let Seen { mut shots, hashes } = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    let CapturedFrames { mut shots, hashes } = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     if !rounds.last.is_interrupted {
         shots.extend(how.compared.missing(&shots));
     }
@@ -116,16 +116,16 @@ fn perform(arguments: &Arguments, (trace, tail): (&Trace<'_>, Option<&Tail>), ho
         let text = serde_json::to_string_pretty(&hashes)?;
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    let other = arguments.compare_hashes.as_deref().map(|it| other_frames(it, &hashes)).transpose()?;
+    let other = arguments.compare_hashes.as_deref().map(|it| differing_frames(it, &hashes)).transpose()?;
     let document = rounds.document(arguments, how.numbers, shots, other);
-    document.tell(arguments)?;
-    Ok(if document.differences > 0 { Outcome::Found } else { Outcome::Fine })
+    document.print(arguments)?;
+    Ok(if document.differences > 0 { CommandOutcome::Findings } else { CommandOutcome::Success })
 }
 
 /// Why a trace cannot be performed, and what can be done.
-fn refusal(file: &str, error: &ReplayError) -> anyhow::Error {
+fn replay_error(file: &str, error: &ReplayError) -> anyhow::Error {
     match error {
-        ReplayError::Refused(lines) => {
+        ReplayError::Unsupported(lines) => {
             let lines: String = lines.lines().map(|it| format!("\n  {it}")).collect();
             anyhow!("{file}: this device cannot do as much as the trace needs; --force performs the rest:{lines}")
         }
@@ -135,13 +135,13 @@ fn refusal(file: &str, error: &ReplayError) -> anyhow::Error {
 
 /// What was to be seen: pictures that are kept, and hashes of the pictures of frames.
 #[derive(Default)]
-struct Seen {
-    shots: Vec<Shot>,
+struct CapturedFrames {
+    shots: Vec<Screenshot>,
     hashes: BTreeMap<u64, Vec<String>>,
 }
 
 /// Frames whose pictures are others than those of a file, or are missing in one of the two.
-fn other_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow::Result<Vec<u64>> {
+fn differing_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow::Result<Vec<u64>> {
     let failed = || format!("{} has no hashes of frames", path.display());
     let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let known: BTreeMap<u64, Vec<String>> = serde_json::from_str(&text).with_context(failed)?;
@@ -151,15 +151,15 @@ fn other_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow::Res
 
 /// What was performed so far.
 #[derive(Default)]
-struct Rounds {
+struct ReplayRounds {
     seconds: Vec<f64>,
     processor_seconds: Vec<f64>,
     frame_times: Vec<Duration>,
-    last: Summary,
+    last: ReplaySummary,
 }
 
-impl Rounds {
-    fn add(&mut self, mut summary: Summary, processor: Duration) {
+impl ReplayRounds {
+    fn add(&mut self, mut summary: ReplaySummary, processor: Duration) {
         // A round that was not finished says nothing where there are others.
         if summary.is_interrupted && !self.seconds.is_empty() {
             self.last.is_interrupted = true;
@@ -173,17 +173,17 @@ impl Rounds {
 
     fn document(
         self,
-        arguments: &Arguments,
-        numbers: Numbers,
-        pictures: Vec<Shot>,
+        arguments: &ReplayArguments,
+        numbers: FrameNumbering,
+        pictures: Vec<Screenshot>,
         different_frames: Option<Vec<u64>>,
-    ) -> Document {
-        let Summary { threads, calls, frames, results, remarks, is_interrupted, .. } = self.last;
+    ) -> ReplayDocument {
+        let ReplaySummary { threads, calls, frames, write_comparison: results, remarks, is_interrupted, .. } = self.last;
         let calls = calls.saturating_sub(numbers.calls_before);
         let wrong =
-            pictures.iter().filter(|it| it.is_wrong(arguments)).count() + different_frames.as_ref().map_or(0, Vec::len);
+            pictures.iter().filter(|it| it.is_mismatch(arguments)).count() + different_frames.as_ref().map_or(0, Vec::len);
         let seconds: f64 = self.seconds.iter().sum();
-        Document {
+        ReplayDocument {
             file: arguments.file.display().to_string(),
             threads,
             calls,
@@ -192,7 +192,7 @@ impl Rounds {
             frame_milliseconds: FrameTimes::of(self.frame_times),
             equal_bytes: arguments.verify.then_some(results.equal),
             different_bytes: arguments.verify.then_some(results.different),
-            first_difference: results.first.map(|it| format!("byte {} of {}", it.1, it.0)),
+            first_difference: results.first_difference.map(|it| format!("byte {} of {}", it.1, it.0)),
             differences: results.different + wrong as u64,
             seconds: self.seconds,
             processor_seconds: self.processor_seconds,
@@ -209,17 +209,17 @@ fn processor_time() -> Duration {
     Duration::from_nanos(clock::process_nanoseconds())
 }
 
-fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, how: &How) -> Options {
+fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: &ReplayJob) -> ReplayOptions {
     let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
     let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
     let numbers = how.numbers;
     let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
     let frames = move |frame: u64, window: usize, picture: Picture| {
-        let frame = numbers.in_whole(frame);
+        let frame = numbers.to_trace(frame);
         let is_kept = wanted.iter().any(|it| it.contains(&frame));
-        let is_seen = is_kept || compared.has(frame);
+        let is_seen = is_kept || compared.has_frame(frame);
         let folder = is_kept.then_some(&*folder);
-        let shot = is_seen.then(|| keep((frame, window), &picture, folder, other.as_deref()));
+        let shot = is_seen.then(|| save_picture((frame, window), &picture, folder, other.as_deref()));
         let hash = has_hashes.then(|| lavascope_picture::hash(&picture));
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.shots.extend(shot);
@@ -227,75 +227,75 @@ fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, how: &How) -> Options
         hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
     };
     let ranges = arguments.screenshot.iter().cloned().chain(how.compared.ranges());
-    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.in_part(&it)).collect();
+    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.to_part(&it)).collect();
     if has_hashes {
-        pictures.push(numbers.in_part(&(0..u64::MAX)));
+        pictures.push(numbers.to_part(&(0..u64::MAX)));
     }
-    Options {
+    ReplayOptions {
         gpu: arguments.gpu,
         one_thread: arguments.threads.is_some(),
         chaos: arguments.chaos,
         patience: Duration::from_secs(arguments.patience),
         verify: arguments.verify,
         force: arguments.force,
-        begin: how.begin,
+        measure_from: how.begin,
         is_original_speed: arguments.speed == Speed::Original,
         pause: arguments.pause_at,
-        paused: Some(Arc::new(wait_for_enter)),
-        show: show(arguments),
-        pictures,
-        frames: Some(Arc::new(frames)),
-        watcher: None,
-        hung: Some(hung(arguments)),
+        on_pause: Some(Arc::new(wait_for_enter)),
+        frame_output: frame_output(arguments),
+        screenshot_frames: pictures,
+        on_frame: Some(Arc::new(frames)),
+        on_progress: None,
+        on_hang: Some(hang_callback(arguments)),
         interrupt: how.interrupt.clone(),
     }
 }
 
 /// Frames are presented where somebody sees them, or where they are recorded again.
-fn show(arguments: &Arguments) -> Show {
+fn frame_output(arguments: &ReplayArguments) -> FrameOutput {
     match (arguments.window, &arguments.recapture) {
-        (true, _) => Show::Window,
-        (false, Some(_)) => Show::Unseen,
-        (false, None) => Show::Nothing,
+        (true, _) => FrameOutput::Window,
+        (false, Some(_)) => FrameOutput::Headless,
+        (false, None) => FrameOutput::Nothing,
     }
 }
 
 /// Set by the first Ctrl-C; the second one ends the process.
-fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+fn install_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     signals::interrupt_flag().context("signals cannot be received")
 }
 
 /// About how many calls a trace has: those up to the last submission of each thread, as its index tells.
-fn calls_about(trace: &Trace<'_>) -> u64 {
+fn estimate_calls(trace: &Trace<'_>) -> u64 {
     // Without an index all of it would have to be read.
-    let moments = if trace.is_complete() { trace.moments().unwrap_or_default() } else { Vec::new() };
+    let moments = if trace.is_complete() { trace.seek_points().unwrap_or_default() } else { Vec::new() };
     let last = |stream: u32| moments.iter().filter(|it| it.stream == stream).map(|it| it.call).max();
     trace.streams().into_iter().filter_map(last).sum()
 }
 
 /// Shows how far the replay is.
-fn watcher(progress: Arc<Progress>) -> lavascope_replay::Watcher {
+fn progress_callback(progress: Arc<TerminalProgress>) -> lavascope_replay::ProgressCallback {
     let began = Instant::now();
     Arc::new(move |calls, frames| {
         let speed = calls as f64 / began.elapsed().as_secs_f64().max(1e-3);
-        progress.tell(calls, format!(", {frames} frames, {speed:.0} calls/s"));
+        progress.set_done_with_message(calls, format!(", {frames} frames, {speed:.0} calls/s"));
     })
 }
 
 /// The driver does not return: nothing else can be done in this process.
-fn hung(arguments: &Arguments) -> lavascope_replay::Hung {
+fn hang_callback(arguments: &ReplayArguments) -> lavascope_replay::HangCallback {
     let name = arguments.file.display().to_string();
     Arc::new(move |it| {
-        text::tell(&format!("lavascope: {:#}\n", refusal(&name, it)));
+        text::emit_stderr(&format!("lavascope: {:#}\n", replay_error(&name, it)));
         lavascope_replay::end_process(2)
     })
 }
 
 /// Somebody wants to look at this process before a call.
-fn wait_for_enter(at: &Stopped) {
-    let Stopped { stream, call, command } = at;
+fn wait_for_enter(at: &PausedCall) {
+    let PausedCall { stream, call, command } = at;
     let process = std::process::id();
-    text::tell(&format!(
+    text::emit_stderr(&format!(
         "lavascope: before call {call} of thread {stream}, {command}; the process is {process}, Enter lets it go on\n"
     ));
     // Without an input nobody can say so, and it goes on.
@@ -303,10 +303,10 @@ fn wait_for_enter(at: &Stopped) {
 }
 
 /// Compares a picture, and writes it.
-fn keep((frame, window): (u64, usize), picture: &Picture, folder: Option<&Path>, other: Option<&Path>) -> Shot {
+fn save_picture((frame, window): (u64, usize), picture: &Picture, folder: Option<&Path>, other: Option<&Path>) -> Screenshot {
     let name = lavascope_picture::file_name(frame, window);
     let path = folder.or(other).unwrap_or(Path::new("")).join(&name);
-    let mut shot = Shot {
+    let mut shot = Screenshot {
         frame,
         window,
         file: path.display().to_string(),
@@ -335,10 +335,10 @@ mod tests {
 
     #[test]
     fn frames_of_a_part_keep_their_numbers() {
-        let numbers = Numbers { first: 40, frames_before: 3, calls_before: 0 };
-        assert_eq!(numbers.in_part(&(40..44)), 3..7);
-        assert_eq!(numbers.in_part(&(0..42)), 3..5);
-        assert_eq!(numbers.in_part(&(10..20)), 3..3);
-        assert_eq!([3, 6].map(|it| numbers.in_whole(it)), [40, 43]);
+        let numbers = FrameNumbering { first: 40, frames_before: 3, calls_before: 0 };
+        assert_eq!(numbers.to_part(&(40..44)), 3..7);
+        assert_eq!(numbers.to_part(&(0..42)), 3..5);
+        assert_eq!(numbers.to_part(&(10..20)), 3..3);
+        assert_eq!([3, 6].map(|it| numbers.to_trace(it)), [40, 43]);
     }
 }

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lavascope_replay::{Plan, PlannedDevice};
+use lavascope_replay::{ReplayPlan, PlannedDevice};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::replay::Arguments;
+use super::replay::ReplayArguments;
 use crate::text;
 
 /// A picture of a frame, and how it compares.
 #[derive(Clone, Serialize)]
-pub(super) struct Shot {
+pub(super) struct Screenshot {
     pub(super) frame: u64,
     /// Which of those that were presented together.
     pub(super) window: usize,
@@ -27,9 +27,9 @@ pub(super) struct Shot {
     pub(super) problem: Option<String>,
 }
 
-impl Shot {
+impl Screenshot {
     /// Whether it is another picture than it should be.
-    pub(super) fn is_wrong(&self, arguments: &Arguments) -> bool {
+    pub(super) fn is_mismatch(&self, arguments: &ReplayArguments) -> bool {
         let is_other = match arguments.similarity {
             Some(least) => self.similarity.is_some_and(|it| it < least),
             None => self.difference.is_some_and(|it| it > arguments.tolerance),
@@ -77,7 +77,7 @@ const ROUNDS_MAX: usize = 8;
 
 /// The document of `--json`.
 #[derive(Serialize)]
-pub(super) struct Document {
+pub(super) struct ReplayDocument {
     pub(super) file: String,
     pub(super) threads: usize,
     pub(super) calls: u64,
@@ -96,18 +96,18 @@ pub(super) struct Document {
     pub(super) processor_seconds: Vec<f64>,
     pub(super) interrupted: bool,
     pub(super) remarks: Vec<String>,
-    pub(super) pictures: Vec<Shot>,
+    pub(super) pictures: Vec<Screenshot>,
     /// Frames whose pictures have other hashes than they should; none where nobody compared.
     pub(super) different_frames: Option<Vec<u64>>,
 }
 
-impl Document {
-    pub(super) fn tell(&self, arguments: &Arguments) -> anyhow::Result<()> {
+impl ReplayDocument {
+    pub(super) fn print(&self, arguments: &ReplayArguments) -> anyhow::Result<()> {
         if arguments.json {
             return text::emit_json(self);
         }
         for it in &self.remarks {
-            text::tell(&format!("lavascope: {it}\n"));
+            text::emit_stderr(&format!("lavascope: {it}\n"));
         }
         for it in &self.pictures {
             let said = match (&it.problem, it.difference, it.similarity) {
@@ -118,12 +118,12 @@ impl Document {
                 }
                 _ => format!("{} x {}", it.width, it.height),
             };
-            text::tell(&format!("lavascope: {}: {said}\n", it.file));
+            text::emit_stderr(&format!("lavascope: {}: {said}\n", it.file));
         }
-        text::emit(&self.words())
+        text::emit(&self.render())
     }
 
-    fn words(&self) -> String {
+    fn render(&self) -> String {
         let (file, mut words) = (&self.file, String::new());
         if let (Some(equal), Some(different)) = (self.equal_bytes, self.different_bytes) {
             let first = self.first_difference.as_ref().map(|it| format!(", the first at {it}")).unwrap_or_default();
@@ -175,20 +175,20 @@ impl Document {
 }
 
 /// Tells what would be done.
-pub(super) fn tell_plan(file: &str, plan: &Plan, is_json: bool) -> anyhow::Result<()> {
+pub(super) fn print_plan(file: &str, plan: &ReplayPlan, is_json: bool) -> anyhow::Result<()> {
     match is_json {
         true => text::emit_json(&plan_json(file, plan)),
-        false => text::emit(&plan_words(file, plan)),
+        false => text::emit(&render_plan(file, plan)),
     }
 }
 
-fn plan_json(file: &str, plan: &Plan) -> Value {
+fn plan_json(file: &str, plan: &ReplayPlan) -> Value {
     let pairs =
         |all: &[(u32, u32)]| -> Vec<Value> { all.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect() };
     let device = |it: &PlannedDevice| {
         json!({
-            "trace": it.there,
-            "here": it.here,
+            "trace": it.recorded_name,
+            "here": it.replay_name,
             "is_same": it.is_same,
             "missing_extensions": it.missing_extensions,
             "missing_features": it.missing_features,
@@ -196,11 +196,11 @@ fn plan_json(file: &str, plan: &Plan) -> Value {
             "memory_types": pairs(&it.memory_types),
             "formats": it.formats.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect::<Vec<_>>(),
             "shares_queues": it.shares_queues,
-            "resources_with_own_memory": it.own_memory.0,
-            "own_memory_bytes": it.own_memory.1,
+            "resources_with_own_memory": it.relocated.0,
+            "own_memory_bytes": it.relocated.1,
         })
     };
-    let refused = plan.refused.iter().map(|it| {
+    let refused = plan.unsupported.iter().map(|it| {
         json!({
             "thread": it.stream,
             "call": it.call,
@@ -220,27 +220,27 @@ fn plan_json(file: &str, plan: &Plan) -> Value {
     })
 }
 
-fn plan_words(file: &str, plan: &Plan) -> String {
+fn render_plan(file: &str, plan: &ReplayPlan) -> String {
     let (calls, frames, submits) = (plan.calls, plan.frames, plan.submits);
     let mut words = format!("{file}: {calls} calls, {frames} frames, {submits} submissions\n");
     for it in &plan.devices {
-        words += &device_words(it);
+        words += &render_device(it);
     }
-    match plan.refused.is_empty() {
+    match plan.unsupported.is_empty() {
         true => words += "All of it can be performed here.\n",
         false => {
             words += "Cannot be performed here; --force performs the rest:\n";
-            plan.refusals().lines().for_each(|it| words += &format!("  {it}\n"));
+            plan.describe_unsupported().lines().for_each(|it| words += &format!("  {it}\n"));
         }
     }
     words
 }
 
-fn device_words(it: &PlannedDevice) -> String {
-    let there = if it.there.is_empty() { "a device that the trace does not name" } else { &it.there };
+fn render_device(it: &PlannedDevice) -> String {
+    let there = if it.recorded_name.is_empty() { "a device that the trace does not name" } else { &it.recorded_name };
     let mut words = match it.is_same {
-        true => format!("device: {}, as in the trace\n", it.here),
-        false => format!("device: {} in place of {there}\n", it.here),
+        true => format!("device: {}, as in the trace\n", it.replay_name),
+        false => format!("device: {} in place of {there}\n", it.replay_name),
     };
     let names = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     // Only what is another one here.
@@ -255,7 +255,7 @@ fn device_words(it: &PlannedDevice) -> String {
     }
     let formats: Vec<String> = it.formats.iter().map(|it| format!("{} becomes {}", it.0, it.1)).collect();
     let formats = if formats.is_empty() { "as in the trace".to_owned() } else { formats.join(", ") };
-    let (count, bytes) = it.own_memory;
+    let (count, bytes) = it.relocated;
     let own = if count == 0 { "none".to_owned() } else { format!("{count}, {bytes} bytes") };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     words += &text::columns(&[
@@ -271,7 +271,7 @@ fn device_words(it: &PlannedDevice) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_replay::Refusal;
+    use lavascope_replay::UnsupportedCall;
 
     use super::*;
 
@@ -288,17 +288,17 @@ mod tests {
     #[test]
     fn a_plan_names_what_is_missing_and_what_is_refused() {
         let device = PlannedDevice {
-            there: "one".into(),
-            here: "another".into(),
+            recorded_name: "one".into(),
+            replay_name: "another".into(),
             missing_features: vec!["wideLines".into()],
             memory_types: vec![(0, 0), (1, 0)],
-            own_memory: (2, 100),
+            relocated: (2, 100),
             ..PlannedDevice::default()
         };
         let what = "this driver does not have it".to_owned();
-        let refused = vec![Refusal { stream: 1, call: 7, command: "vkCmdX", what, times: 3 }];
-        let plan = Plan { devices: vec![device], refused, ..Plan::default() };
-        let words = plan_words("a.lava", &plan);
+        let refused = vec![UnsupportedCall { stream: 1, call: 7, command: "vkCmdX", what, times: 3 }];
+        let plan = ReplayPlan { devices: vec![device], unsupported: refused, ..ReplayPlan::default() };
+        let words = render_plan("a.lava", &plan);
         let parts = ["device: another in place of one", "wideLines", "1 becomes 0\n", "2, 100 bytes"];
         assert!(parts.iter().all(|it| words.contains(it)), "{words}");
         assert!(words.contains("  thread 1, call 7, vkCmdX: this driver does not have it (3 times)\n"), "{words}");

@@ -8,12 +8,12 @@ use std::process::Command;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::Outcome;
+use super::CommandOutcome;
 use super::setup::Setup;
-use crate::known::{KnownArguments, KnownFile, gone_text};
-use crate::program::{self, End};
-use crate::report::{Folder, Report, Severity, Stats};
-use crate::summary::{self, StatsWanted};
+use crate::known::{BaselineArguments, BaselineFile, not_found_text};
+use crate::program::{self, ProgramEnd};
+use crate::report::{ReportFolder, LayerReport, ReportedSeverity, Stats};
+use crate::summary::{self, StatsDetail};
 use crate::text::{self, Paint};
 
 const EXIT_CODES: &str = "\
@@ -26,7 +26,7 @@ Exit codes:
 /// Run a program under the layer
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct RunArguments {
     #[command(flatten)]
     setup: Setup,
     /// Look for hazards inside of each call, so that a debugger stops there; a callback can give a call up then
@@ -42,26 +42,26 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "sync")]
     backtrace: bool,
     #[command(flatten)]
-    known: KnownArguments,
+    known: BaselineArguments,
     /// Print every Vulkan call into a file, or `-` for standard error
     #[arg(long, value_name = "FILE")]
     print: Option<PathBuf>,
     /// Count calls, threads and processes
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "top")]
-    stats: Option<StatsWanted>,
+    stats: Option<StatsDetail>,
     /// Write what was reported as JSON into a file, or `-` for standard output behind what the program wrote there
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// What to exit with after a program that ended with 0; `findings` is the default
     #[arg(long, value_name = "WHOSE", default_value = "findings", hide_default_value = true)]
-    exit_code: Verdict,
+    exit_code: ExitCodeSource,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Verdict {
+enum ExitCodeSource {
     /// What the exit codes below say
     Findings,
     /// The program's own code, whatever was found
@@ -70,7 +70,7 @@ enum Verdict {
 
 /// The document of `--json`.
 #[derive(Serialize)]
-struct Document<'a> {
+struct RunDocument<'a> {
     lavascope: &'static str,
     command: Vec<String>,
     /// Of the program; none where a signal ended it.
@@ -78,13 +78,13 @@ struct Document<'a> {
     signal: Option<String>,
     stats: Option<Stats>,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a LayerReport,
 }
 
 /// Says where hazards are looked for.
 const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
 
-impl Arguments {
+impl RunArguments {
     /// What is asked for; else what the user has set already, and then what costs the program least.
     fn sync_mode(&self) -> Option<&'static str> {
         match (self.inline, self.off_thread) {
@@ -95,11 +95,11 @@ impl Arguments {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
     let baseline = arguments.known.baseline()?;
-    let folder = Folder::new()?;
+    let folder = ReportFolder::new()?;
     let mut command = Command::new(program);
     command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
     if let Some(mode) = arguments.sync_mode() {
@@ -115,56 +115,56 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         command.env("LAVASCOPE_IGNORE", rules);
     }
     if let Some(path) = &arguments.print {
-        command.env("LAVASCOPE_PRINT", begun(path)?);
+        command.env("LAVASCOPE_PRINT", create_output(path)?);
     }
     if arguments.stats.is_some() {
         command.env("LAVASCOPE_STATS", "1");
     }
-    let json = arguments.json.as_deref().map(begun).transpose()?;
+    let json = arguments.json.as_deref().map(create_output).transpose()?;
     let end = program::run(&mut command)?;
-    let mut report = Report::read(folder.path())?;
+    let mut report = LayerReport::read(folder.path())?;
     for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
         process.is_running = lavascope_platform::process::is_running(process.pid);
     }
-    if let End::Signal(cause) = end {
-        text::tell(&format!("lavascope: `{name}` was ended by {cause}\n"));
+    if let ProgramEnd::Signal(cause) = end {
+        text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     report.symbolize();
     if let Some(baseline) = &baseline {
         report.compare(baseline);
     }
-    text::tell(&summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
+    text::emit_stderr(&summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
     if let Some(baseline) = &baseline {
-        tell_baseline(baseline, &report)?;
+        report_baseline(baseline, &report)?;
     }
     if let Some(path) = json {
-        write_document(&path, &Document::new(arguments, end, &report))?;
+        write_document(&path, &RunDocument::new(arguments, end, &report))?;
     }
     Ok(outcome(end, &report, arguments.exit_code))
 }
 
 /// What did not occur; or the baseline is written anew, where something ran that could have been found fault with.
-fn tell_baseline(baseline: &KnownFile, report: &Report) -> anyhow::Result<()> {
+fn report_baseline(baseline: &BaselineFile, report: &LayerReport) -> anyhow::Result<()> {
     let found = report.identities();
     if has_failed(report) {
-        text::tell(&format!("lavascope: {} stays as it is, and is not compared\n", baseline.path().display()));
+        text::emit_stderr(&format!("lavascope: {} stays as it is, and is not compared\n", baseline.path().display()));
         return Ok(());
     }
-    text::tell(&gone_text(baseline.path(), &baseline.gone(&found)));
+    text::emit_stderr(&not_found_text(baseline.path(), &baseline.not_found(&found)));
     if let Some(said) = baseline.update(&found)? {
-        text::tell(&said);
+        text::emit_stderr(&said);
     }
     Ok(())
 }
 
 /// Whether we failed, so that there may be more than what was found.
-fn has_failed(report: &Report) -> bool {
+fn has_failed(report: &LayerReport) -> bool {
     report.processes.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty())
 }
 
 /// An empty file whose place does not depend on where the program goes; made now, so that a mistake in its name is
 /// told before the program runs.
-fn begun(path: &Path) -> anyhow::Result<PathBuf> {
+fn create_output(path: &Path) -> anyhow::Result<PathBuf> {
     if path == Path::new("-") {
         return Ok(path.to_owned());
     }
@@ -172,7 +172,7 @@ fn begun(path: &Path) -> anyhow::Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("{} cannot be found again", path.display()))
 }
 
-fn write_document(path: &Path, document: &Document<'_>) -> anyhow::Result<()> {
+fn write_document(path: &Path, document: &RunDocument<'_>) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return text::emit_json(document);
     }
@@ -180,13 +180,13 @@ fn write_document(path: &Path, document: &Document<'_>) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-impl<'a> Document<'a> {
-    fn new(arguments: &Arguments, end: End, report: &'a Report) -> Document<'a> {
+impl<'a> RunDocument<'a> {
+    fn new(arguments: &RunArguments, end: ProgramEnd, report: &'a LayerReport) -> RunDocument<'a> {
         let (exit_code, signal) = match end {
-            End::Exit(code) => (Some(code), None),
-            End::Signal(cause) => (None, Some(cause.to_string())),
+            ProgramEnd::Exit(code) => (Some(code), None),
+            ProgramEnd::Signal(cause) => (None, Some(cause.to_string())),
         };
-        Document {
+        RunDocument {
             lavascope: env!("CARGO_PKG_VERSION"),
             command: arguments.command.iter().map(|it| it.display().to_string()).collect(),
             exit_code,
@@ -197,14 +197,14 @@ impl<'a> Document<'a> {
     }
 }
 
-fn outcome(end: End, report: &Report, verdict: Verdict) -> Outcome {
+fn outcome(end: ProgramEnd, report: &LayerReport, verdict: ExitCodeSource) -> CommandOutcome {
     let has_lost = report.processes.iter().any(|it| !it.lost_devices.is_empty());
-    let has_found = has_lost || report.count(Severity::Error) + report.count(Severity::Warning) > 0;
+    let has_found = has_lost || report.count(ReportedSeverity::Error) + report.count(ReportedSeverity::Warning) > 0;
     match end {
-        End::Exit(0) if verdict == Verdict::App => Outcome::Fine,
-        End::Exit(0) if has_failed(report) => Outcome::Failed,
-        End::Exit(0) if has_found => Outcome::Found,
-        End::Exit(0) => Outcome::Fine,
-        End::Exit(_) | End::Signal(_) => Outcome::Program(end.code()),
+        ProgramEnd::Exit(0) if verdict == ExitCodeSource::App => CommandOutcome::Success,
+        ProgramEnd::Exit(0) if has_failed(report) => CommandOutcome::Failed,
+        ProgramEnd::Exit(0) if has_found => CommandOutcome::Findings,
+        ProgramEnd::Exit(0) => CommandOutcome::Success,
+        ProgramEnd::Exit(_) | ProgramEnd::Signal(_) => CommandOutcome::Program(end.code()),
     }
 }

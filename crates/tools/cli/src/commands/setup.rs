@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::layer_files::Name;
+use crate::layer_files::LayerName;
 use crate::{driver_files, layer_files};
 
 #[derive(clap::Args)]
@@ -41,7 +41,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
-        let name = if self.as_khronos { Name::Khronos } else { Name::Own };
+        let name = if self.as_khronos { LayerName::Khronos } else { LayerName::Own };
         let mut variables = layer_files::variables(name)?;
         if self.null_driver {
             variables.extend(driver_files::variables()?);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use lavascope_trace::{Tail, Trace};
-use lavascope_trim::{Part, Summary, TrimError, trim};
+use lavascope_trim::{TrimRange, TrimSummary, TrimError, trim};
 
-use super::{Outcome, print};
-use crate::progress::Progress;
+use super::{CommandOutcome, print};
+use crate::progress::TerminalProgress;
 use crate::text;
 use crate::trace_file::TraceFile;
 
@@ -19,14 +19,14 @@ use crate::trace_file::TraceFile;
 /// Calls before the part stay where it needs them: those that made its objects and what is in them. The part itself is
 /// whole. A program that makes each frame out of the one before keeps all that came before.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TrimArguments {
     /// The trace
     file: PathBuf,
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
-    part: Wanted,
+    part: TrimRangeArguments,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct Wanted {
+struct TrimRangeArguments {
     /// These frames, counted from 0: A..B without B, or one
     #[arg(long, value_name = "A..B", value_parser = print::range)]
     frames: Option<Range<u64>>,
@@ -43,27 +43,27 @@ struct Wanted {
     submits: Option<Range<u64>>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: &TrimArguments) -> anyhow::Result<CommandOutcome> {
     let part = match (&arguments.part.frames, &arguments.part.submits) {
-        (Some(range), _) => Part::Frames(range.clone()),
-        (None, Some(range)) => Part::Submits(range.clone()),
+        (Some(range), _) => TrimRange::Frames(range.clone()),
+        (None, Some(range)) => TrimRange::Submits(range.clone()),
         (None, None) => anyhow::bail!("neither frames nor submissions are given"),
     };
-    let summary = write(&arguments.file, &arguments.output, &part)?;
+    let summary = trim_file(&arguments.file, &arguments.output, &part)?;
     if arguments.json {
         let bytes = fs::metadata(&arguments.output).map_or(0, |it| it.len());
         text::emit_json(&json(&arguments.output, bytes, &summary))?;
     } else {
-        text::emit(&format!("{}: {}\n", arguments.output.display(), words(&summary)))?;
+        text::emit(&format!("{}: {}\n", arguments.output.display(), render_summary(&summary)))?;
     }
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
 /// In how many steps it is told how far a trim is.
 const STEPS: u64 = 1000;
 
 /// Writes a part of a trace into a file, which appears when it is whole.
-pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summary> {
+pub(crate) fn trim_file(from: &Path, to: &Path, part: &TrimRange) -> anyhow::Result<TrimSummary> {
     let file = TraceFile::read(from)?;
     let trace = file.open()?;
     let failed = || format!("{} cannot be written", to.display());
@@ -71,7 +71,7 @@ pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summa
     name.push(".part");
     let half = PathBuf::from(name);
     let mut out = BufWriter::new(File::create(&half).with_context(failed)?);
-    let summary = cut(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
+    let summary = trim_with_progress(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
     let written = summary.and_then(|it| out.flush().with_context(failed).map(|()| it));
     let summary = written.inspect_err(|_| {
         let _ = fs::remove_file(&half);
@@ -81,13 +81,13 @@ pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summa
 }
 
 /// Writes a part of a trace, and shows how far that is.
-pub(crate) fn cut(trace: &Trace<'_>, tail: Option<&Tail>, part: &Part, to: impl Write) -> Result<Summary, TrimError> {
-    let progress = Progress::new(STEPS);
+pub(crate) fn trim_with_progress(trace: &Trace<'_>, tail: Option<&Tail>, part: &TrimRange, to: impl Write) -> Result<TrimSummary, TrimError> {
+    let progress = TerminalProgress::new(STEPS);
     trim(trace, tail, part, to, &mut |done, all| progress.reach(done * STEPS / all.max(1)))
 }
 
 /// What was written, for people.
-pub(crate) fn words(it: &Summary) -> String {
+pub(crate) fn render_summary(it: &TrimSummary) -> String {
     let mut text = format!("{} calls, {} of them from before the part", it.calls, it.calls_before);
     let (first, end) = (it.frames_before, it.frames_before + it.frames);
     if it.frames > 0 {
@@ -102,7 +102,7 @@ pub(crate) fn words(it: &Summary) -> String {
     text
 }
 
-pub(crate) fn json(path: &Path, bytes: u64, it: &Summary) -> serde_json::Value {
+pub(crate) fn json(path: &Path, bytes: u64, it: &TrimSummary) -> serde_json::Value {
     serde_json::json!({
         "file": path.display().to_string(),
         "bytes": bytes,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::stage::{Stage, samples, succeed};
+use crate::stage::{TestEnvironment, samples, succeed};
 
 const SETTINGS: &str = "\
 # A comment.
@@ -16,7 +16,7 @@ lavascope_inspect.stats = perhaps
 
 #[test]
 fn a_settings_file_with_mistakes() {
-    let stage = Stage::new("settings");
+    let stage = TestEnvironment::new("settings");
     std::fs::write(stage.folder.join("vk_layer_settings.txt"), SETTINGS).expect("writable");
     let wanted = [
         "warning: vk_layer_settings.txt:2:1: \"lavascope_inspect.statz\" is not a setting",
@@ -24,7 +24,7 @@ fn a_settings_file_with_mistakes() {
         "error: vk_layer_settings.txt:3:27: stats cannot be \"perhaps\"; allowed: on, off, ",
         "error: vk_layer_settings.txt:4:40: capture_flush_ms cannot be \"60001\"; allowed: a whole number from 1 to 60000",
     ];
-    let run = succeed(stage.under(&["--json", "report.json"], samples()).arg("triangle-dynamic"));
+    let run = succeed(stage.under_layer(&["--json", "report.json"], samples()).arg("triangle-dynamic"));
     let report = stage.report();
     assert_eq!(report.0["processes"][0]["problems"].as_array().map(Vec::len), Some(3), "{:#}", report.0);
     // Without `run`, the layer says it itself.
@@ -40,18 +40,18 @@ fn a_settings_file_with_mistakes() {
 
 #[test]
 fn a_null_create_info() {
-    let stage = Stage::new("null-create-info");
+    let stage = TestEnvironment::new("null-create-info");
     let program = compiled(&stage, "null_create_info.c");
     for driver in [&[][..], &["--null-driver"]] {
         for command in ["vkCreateInstance", "vkCreateDevice", "vkCreateBuffer", "vkCreateFence"] {
             // Under `run` without the layer, so that the two differ in nothing else.
             let alone = [driver, &["--exit-code", "app"]].concat();
-            let mut bare = stage.under(&alone, "env");
+            let mut bare = stage.under_layer(&alone, "env");
             let want = ended(bare.args(["-u", "VK_INSTANCE_LAYERS"]).arg(&program).arg(command));
             assert!([10, 11, 128 + 6, 128 + 11].contains(&want), "{command} {driver:?} ends with {want}");
             for options in [&[][..], &["--stats"], &["--print", "calls.txt"]] {
                 let options = [&alone[..], options].concat();
-                let got = ended(stage.under(&options, &program).arg(command));
+                let got = ended(stage.under_layer(&options, &program).arg(command));
                 assert_eq!(got, want, "{command} {options:?}");
             }
         }
@@ -66,7 +66,7 @@ fn ended(command: &mut Command) -> i32 {
     output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or_default())
 }
 
-pub(crate) fn compiled(stage: &Stage, source: &str) -> std::path::PathBuf {
+pub(crate) fn compiled(stage: &TestEnvironment, source: &str) -> std::path::PathBuf {
     let program = stage.folder.join("program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let mut command = Command::new("cc");

@@ -3,16 +3,16 @@
 use std::fs;
 
 use crate::common::text;
-use crate::stage::{Stage, samples};
+use crate::stage::{TestEnvironment, samples};
 
 #[test]
 fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {
-    let stage = Stage::new("baseline");
+    let stage = TestEnvironment::new("baseline");
     let file = stage.folder.join("known.txt");
     let shown = file.to_str().expect("a path");
     let run = |options: &[&str], arguments: &[&str]| {
         let options = [&["--sync", "--baseline", shown], options].concat();
-        let output = stage.under(&options, samples()).args(arguments).output().expect("it starts");
+        let output = stage.under_layer(&options, samples()).args(arguments).output().expect("it starts");
         (output.status.code(), text(&output.stderr))
     };
     for sample in ["fault-war-copy", "fault-missing-barrier-compute", "fault-subpass"] {
@@ -37,10 +37,10 @@ fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {
 
 #[test]
 fn findings_of_a_program_can_be_ignored() {
-    let stage = Stage::new("ignore");
+    let stage = TestEnvironment::new("ignore");
     let run = |options: &[&str]| {
         let options = [&["--sync"], options].concat();
-        let output = stage.under(&options, samples()).arg("fault-war-copy").output().expect("it starts");
+        let output = stage.under_layer(&options, samples()).arg("fault-war-copy").output().expect("it starts");
         (output.status.code(), text(&output.stderr))
     };
     let (code, said) = run(&["--ignore", "code=WRITE-AFTER-READ"]);
@@ -52,11 +52,11 @@ fn findings_of_a_program_can_be_ignored() {
 
 #[test]
 fn call_stacks_have_the_names_of_functions() {
-    let stage = Stage::new("backtrace");
+    let stage = TestEnvironment::new("backtrace");
     let file = stage.folder.join("report.json");
     for mode in ["--async", "--inline"] {
         let options = ["--sync", "--backtrace", mode, "--json", file.to_str().expect("a path")];
-        let output = stage.under(&options, samples()).arg("fault-war-copy").output().expect("it starts");
+        let output = stage.under_layer(&options, samples()).arg("fault-war-copy").output().expect("it starts");
         let said = text(&output.stderr);
         let (_, stack) = said.split_once("  call stack of the access:\n").unwrap_or_else(|| panic!("{said}"));
         assert!(

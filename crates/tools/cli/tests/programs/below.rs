@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::Screen;
-use crate::stage::{Stage, names, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, names, samples, succeed};
 
 /// What a sample and all below it say to the Khronos layer: codes, and all the words.
-struct Said(BTreeSet<String>, String);
+struct KhronosMessages(BTreeSet<String>, String);
 
 const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
 
@@ -24,7 +24,7 @@ pub(crate) fn system_khronos() -> &'static Path {
 }
 
 /// Performs a mended sample over the Khronos layer of a folder, with ours between the two or without.
-fn said_below(stage: &Stage, screen: &Screen, name: &str, layers: &Path, is_checked: bool) -> Said {
+fn khronos_messages(stage: &TestEnvironment, screen: &XServer, name: &str, layers: &Path, is_checked: bool) -> KhronosMessages {
     let ours = stage.folder.join("cache/lavascope/layer");
     if !ours.is_dir() {
         // Writes our manifest.
@@ -51,15 +51,15 @@ fn said_below(stage: &Stage, screen: &Screen, name: &str, layers: &Path, is_chec
     assert!(all.contains(&format!("Insert instance layer \"{KHRONOS}\"")), "{name}: {all}");
     let words = all.split(|it: char| !(it.is_ascii_alphanumeric() || it == '-' || it == '_'));
     let is_code = |it: &&str| it.starts_with("VUID-") || it.starts_with("UNASSIGNED-");
-    Said(words.filter(is_code).map(str::to_owned).collect(), all)
+    KhronosMessages(words.filter(is_code).map(str::to_owned).collect(), all)
 }
 
-fn expect_valid(stage: &Stage, screen: &Screen, name: &str) {
+fn expect_valid(stage: &TestEnvironment, screen: &XServer, name: &str) {
     expect_valid_by(stage, screen, name, system_khronos());
 }
 
-fn expect_valid_by(stage: &Stage, screen: &Screen, name: &str, layers: &Path) {
-    let said = |is_checked| said_below(stage, screen, name, layers, is_checked);
+fn expect_valid_by(stage: &TestEnvironment, screen: &XServer, name: &str, layers: &Path) {
+    let said = |is_checked| khronos_messages(stage, screen, name, layers, is_checked);
     let (alone, below) = (said(false), said(true));
     let more: Vec<_> = below.0.difference(&alone.0).collect();
     assert!(more.is_empty(), "{name}: {more:?}: {}", below.1);
@@ -69,7 +69,7 @@ fn expect_valid_by(stage: &Stage, screen: &Screen, name: &str, layers: &Path) {
 /// layer below us has nothing to say that it does not say without us.
 #[test]
 fn calls_of_ours_are_valid() {
-    let (stage, screen) = (Stage::new("gpu-valid"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("gpu-valid"), XServer::start());
     for name in names().into_iter().filter(|it| !is_only_for_null(it) || is_pushed(it)) {
         expect_valid(&stage, &screen, &name);
     }
@@ -85,7 +85,7 @@ fn is_pushed(name: &str) -> bool {
 /// them.
 #[test]
 fn calls_of_ours_are_valid_for_rare_extensions() {
-    let (stage, screen) = (Stage::new("gpu-rare-valid"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("gpu-rare-valid"), XServer::start());
     let is_left = |it: &str| is_pushed(it) || is_object(it);
     for name in names().into_iter().filter(|it| is_only_for_null(it) && !is_left(it)) {
         expect_valid(&stage, &screen, &name);
@@ -110,7 +110,7 @@ fn newer_khronos() -> PathBuf {
 #[test]
 fn calls_of_ours_are_valid_for_shader_objects() {
     let library = newer_khronos();
-    let (stage, screen) = (Stage::new("gpu-objects-valid"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("gpu-objects-valid"), XServer::start());
     let layers = stage.folder.join("khronos");
     std::fs::create_dir_all(&layers).expect("the folder is ours");
     let layer = serde_json::json!({

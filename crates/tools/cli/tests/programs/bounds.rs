@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::common::{output, text};
 use crate::faults::{is_only_for_null, is_rare};
-use crate::screen::Screen;
-use crate::stage::{Stage, names, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, names, samples, succeed};
 
 /// A finding: what its message is called, what it says, and how often it happened.
 pub(crate) type Expected = (&'static str, &'static [&'static str], u64);
@@ -286,8 +286,8 @@ const INDEXING_FAULTS: [(&str, &[Expected]); 2] = [
 ];
 
 /// Runs a sample with its fault and without it.
-pub(crate) fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
-    let mut command = stage.counted(&["--gpu"], samples());
+pub(crate) fn assert_findings(stage: &TestEnvironment, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
+    let mut command = stage.under_layer_with_report(&["--gpu"], samples());
     change(command.arg(name));
     let run = output(&mut command);
     assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));
@@ -307,7 +307,7 @@ pub(crate) fn compare(stage: &Stage, name: &str, expected: &[Expected], change: 
             assert!(said.contains(part), "{name}: {part}: {said}");
         }
     }
-    let mut command = stage.counted(&["--gpu"], samples());
+    let mut command = stage.under_layer_with_report(&["--gpu"], samples());
     change(command.args([name, "--mended"]));
     succeed(&mut command);
     stage.report().assert_clean(name);
@@ -315,9 +315,9 @@ pub(crate) fn compare(stage: &Stage, name: &str, expected: &[Expected], change: 
 
 #[test]
 fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
-    let stage = Stage::new("gpu-bounds");
+    let stage = TestEnvironment::new("gpu-bounds");
     for (name, expected) in FAULTS {
-        compare(&stage, name, expected, |_| ());
+        assert_findings(&stage, name, expected, |_| ());
     }
 }
 
@@ -333,42 +333,42 @@ pub(crate) fn swiftshader() -> PathBuf {
 #[test]
 fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     let driver = swiftshader();
-    let stage = Stage::new("gpu-indexing");
+    let stage = TestEnvironment::new("gpu-indexing");
     let change = |it: &mut std::process::Command| {
         it.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
     };
     for (name, expected) in INDEXING_FAULTS {
-        compare(&stage, name, expected, change);
+        assert_findings(&stage, name, expected, change);
     }
 }
 
 /// Whether something in a sample cannot be checked, which is told.
-fn is_left(name: &str) -> bool {
+fn is_unchecked(name: &str) -> bool {
     ["-binary", "-unmapped"].iter().any(|it| name.ends_with(it))
 }
 
 /// What lavapipe lacks is at least called right: nothing fails, and nothing is told that is not so.
 #[test]
 fn rare_extensions_are_taken_on_the_null_driver() {
-    let stage = Stage::new("gpu-rare");
+    let stage = TestEnvironment::new("gpu-rare");
     let all: Vec<String> = names().into_iter().filter(|it| is_rare(it)).collect();
     assert!(all.len() >= 15, "{all:?}");
     for name in all {
         for planted in [&[][..], &["--mended"]] {
-            let mut command = stage.counted(&["--gpu", "--null-driver"], samples());
+            let mut command = stage.under_layer_with_report(&["--gpu", "--null-driver"], samples());
             let run = succeed(command.args([&name, "--no-check"]).args(planted));
             assert_eq!(stage.report().0["findings"].as_array().map(Vec::len), Some(0), "{name}");
             let said = text(&run.stderr);
-            assert_eq!(said.matches("not checked").count(), usize::from(is_left(&name)), "{name}: {said}");
+            assert_eq!(said.matches("not checked").count(), usize::from(is_unchecked(&name)), "{name}: {said}");
         }
     }
 }
 
 /// The calls of a sample, as the null driver gets them.
-fn calls(stage: &Stage, arguments: &[&str]) -> Vec<String> {
+fn calls(stage: &TestEnvironment, arguments: &[&str]) -> Vec<String> {
     let log = stage.folder.join("calls.txt");
     let _ = std::fs::remove_file(&log);
-    let mut command = stage.under(&["--gpu", "--null-driver"], samples());
+    let mut command = stage.under_layer(&["--gpu", "--null-driver"], samples());
     succeed(command.args(arguments).arg("--no-check").env("LAVASCOPE_NULL_LOG", &log));
     let text = std::fs::read_to_string(&log).expect("a log");
     text.lines().map(str::to_owned).collect()
@@ -377,7 +377,7 @@ fn calls(stage: &Stage, arguments: &[&str]) -> Vec<String> {
 /// Shaders are led to their tables before whatever runs them.
 #[test]
 fn tables_are_told_before_rare_commands() {
-    let stage = Stage::new("gpu-rare-calls");
+    let stage = TestEnvironment::new("gpu-rare-calls");
     // A sample without push constants, what runs its shaders, and what must not be called.
     let all = [
         ("object", "vkCmdDispatch", "vkCmdBindPipeline"),
@@ -406,8 +406,8 @@ fn tables_are_told_before_rare_commands() {
 /// Handles have their names in messages, and places the labels around them.
 #[test]
 fn findings_name_objects_and_labels() {
-    let stage = Stage::new("gpu-names");
-    output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-three"));
+    let stage = TestEnvironment::new("gpu-names");
+    output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-three"));
     let report = stage.report();
     let finding = &report.0["findings"][0];
     let said = finding["text"].as_str().unwrap_or_default();
@@ -428,8 +428,8 @@ fn findings_name_objects_and_labels() {
 
 #[test]
 fn what_shaders_print_is_shown_with_its_line() {
-    let stage = Stage::new("gpu-printf");
-    let run = succeed(stage.counted(&["--printf"], samples()).arg("printf"));
+    let stage = TestEnvironment::new("gpu-printf");
+    let run = succeed(stage.under_layer_with_report(&["--printf"], samples()).arg("printf"));
     let shown = text(&[run.stdout, run.stderr].concat());
     let lines = [
         "printf.comp:14: invocation 5: the square of 15 is 225, half of it 112.5",
@@ -444,16 +444,16 @@ fn what_shaders_print_is_shown_with_its_line() {
     assert_eq!((&prints[0]["file"], &prints[0]["line"]), (&"printf.comp".into(), &14.into()), "{prints:#}");
     assert_eq!(prints[0]["command"], "vkCmdDispatch");
     // Without the wish nothing is printed, and faults are not looked for by it.
-    let run = succeed(stage.counted(&["--gpu"], samples()).arg("printf"));
+    let run = succeed(stage.under_layer_with_report(&["--gpu"], samples()).arg("printf"));
     assert!(!text(&[run.stdout, run.stderr].concat()).contains("the square of"));
-    succeed(stage.counted(&["--printf"], samples()).arg("fault-bounds-read"));
+    succeed(stage.under_layer_with_report(&["--printf"], samples()).arg("fault-bounds-read"));
     stage.report().assert_clean("fault-bounds-read");
 }
 
 /// The names that users of the Khronos layer know.
 #[test]
 fn printing_is_switched_on_by_khronos_names() {
-    let stage = Stage::new("gpu-printf-khronos");
+    let stage = TestEnvironment::new("gpu-printf-khronos");
     let line = "invocation 5: the square of 15 is 225";
     let all: [&[(&str, &str)]; 4] = [
         &[("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
@@ -462,13 +462,13 @@ fn printing_is_switched_on_by_khronos_names() {
         &[("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_TO_STDOUT", "1"), ("VK_LAYER_PRINTF_VERBOSE", "1")],
     ];
     for variables in all {
-        let run = succeed(stage.under(&[], samples()).arg("printf").envs(variables.iter().copied()));
+        let run = succeed(stage.under_layer(&[], samples()).arg("printf").envs(variables.iter().copied()));
         assert_eq!(text(&run.stdout).matches(line).count(), 1, "{variables:?}: {}", text(&run.stdout));
         assert_eq!(text(&run.stdout).contains("Stage = Compute"), variables.len() == 3, "{variables:?}");
     }
     // Each of the two takes 13 words.
     let variables = [("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_BUFFER_SIZE", "64")];
-    let run = output(stage.counted(&[], samples()).arg("printf").envs(variables));
+    let run = output(stage.under_layer_with_report(&[], samples()).arg("printf").envs(variables));
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let report = stage.report();
     assert_eq!(report.0["processes"][0]["prints"].as_array().map(Vec::len), Some(1), "{:#}", report.0);
@@ -479,12 +479,12 @@ fn printing_is_switched_on_by_khronos_names() {
 /// The samples compare their results themselves.
 #[test]
 fn results_are_the_same_where_shaders_check_themselves() {
-    let (stage, screen) = (Stage::new("gpu-same"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("gpu-same"), XServer::start());
     for name in names() {
         if is_only_for_null(&name) {
             continue;
         }
-        let mut command = stage.counted(&["--gpu"], samples());
+        let mut command = stage.under_layer_with_report(&["--gpu"], samples());
         command.arg(&name).env("DISPLAY", &screen.display);
         if name.starts_with("fault-") {
             command.arg("--mended");
@@ -497,8 +497,8 @@ fn results_are_the_same_where_shaders_check_themselves() {
 /// A shader with many sites remembers the first fault of an invocation; for the others it is made again.
 #[test]
 fn faults_that_were_only_seen_get_their_details_later() {
-    let stage = Stage::new("gpu-many");
-    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-many"));
+    let stage = TestEnvironment::new("gpu-many");
+    let run = output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-many"));
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
     let report = stage.report();
     let findings = report.0["findings"].as_array().expect("findings");
@@ -512,14 +512,14 @@ fn faults_that_were_only_seen_get_their_details_later() {
         assert!(said.contains(&range), "{range}: {said}");
         assert!(said.contains("where 512 bytes are bound"), "{said}");
     }
-    succeed(stage.counted(&["--gpu"], samples()).args(["fault-bounds-many", "--mended"]));
+    succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-many", "--mended"]));
     stage.report().assert_clean("fault-bounds-many");
 }
 
 /// No allocation of ours, or few: that is told once, the program goes on, and its results are right.
 #[test]
 fn without_memory_for_checks_a_program_goes_on() {
-    let stage = Stage::new("gpu-no-memory");
+    let stage = TestEnvironment::new("gpu-no-memory");
     // The last ones have tables in a set of ours, and in constants.
     let all: [&[&str]; 6] = [
         &["descriptors"],
@@ -532,7 +532,7 @@ fn without_memory_for_checks_a_program_goes_on() {
     for arguments in all {
         let name = arguments[0];
         for allowed in 0..8 {
-            let mut command = stage.counted(&["--gpu"], samples());
+            let mut command = stage.under_layer_with_report(&["--gpu"], samples());
             let run = succeed(command.args(arguments).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
             let said = text(&run.stderr).matches("there is no memory for checks").count();
             assert!(said <= 1, "{name}, {allowed}: {}", text(&run.stderr));
@@ -544,10 +544,10 @@ fn without_memory_for_checks_a_program_goes_on() {
 /// The records of calls are of the calls that the application made.
 #[test]
 fn hazards_are_found_beside_checks() {
-    let stage = Stage::new("gpu-and-sync");
-    let run = output(stage.counted(&["--gpu", "--sync"], samples()).arg("fault-missing-barrier-compute"));
+    let stage = TestEnvironment::new("gpu-and-sync");
+    let run = output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-missing-barrier-compute"));
     assert!(text(&run.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&run.stderr));
-    let run = output(stage.counted(&["--gpu", "--sync"], samples()).arg("fault-bounds-write"));
+    let run = output(stage.under_layer_with_report(&["--gpu", "--sync"], samples()).arg("fault-bounds-write"));
     let said = text(&run.stderr);
     assert!(said.contains("storageBuffers-06936") && !said.contains("SYNC-HAZARD"), "{said}");
 }
@@ -555,7 +555,7 @@ fn hazards_are_found_beside_checks() {
 /// A trace has the shaders, so a fault can be found when it is performed again.
 #[test]
 fn a_captured_fault_is_found_when_it_is_replayed() {
-    let stage = Stage::new("gpu-replay");
+    let stage = TestEnvironment::new("gpu-replay");
     for (options, code) in [(&["--mended"][..], 0), (&[], 1)] {
         let mut capture = stage.lavascope();
         capture.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg("fault-bounds-three").args(options);
@@ -575,8 +575,8 @@ fn a_captured_fault_is_found_when_it_is_replayed() {
 }
 
 /// How often a fault of a sample was told, where the sample or its surroundings ask for checks.
-fn told(stage: &Stage, options: &[&str], variables: &[(&str, &str)], name: &str) -> u64 {
-    let run = output(stage.counted(options, samples()).arg(name).envs(variables.iter().copied()));
+fn fault_count(stage: &TestEnvironment, options: &[&str], variables: &[(&str, &str)], name: &str) -> u64 {
+    let run = output(stage.under_layer_with_report(options, samples()).arg(name).envs(variables.iter().copied()));
     assert!(matches!(run.status.code(), Some(0 | 1)), "{variables:?}: {}", text(&run.stderr));
     let report = stage.report();
     let findings = report.0["findings"].as_array().expect("findings");
@@ -586,7 +586,7 @@ fn told(stage: &Stage, options: &[&str], variables: &[(&str, &str)], name: &str)
 /// `VK_EXT_validation_features`, `VK_EXT_layer_settings`, a settings file, and variables.
 #[test]
 fn checks_are_switched_on_in_all_the_ways_of_khronos() {
-    let stage = Stage::new("gpu-khronos");
+    let stage = TestEnvironment::new("gpu-khronos");
     let assisted = "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT";
     let slot = "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT";
     let both = format!("{assisted},{slot}");
@@ -601,15 +601,15 @@ fn checks_are_switched_on_in_all_the_ways_of_khronos() {
         &[("VK_KHRONOS_VALIDATION_GPUAV_ENABLE", "true")],
     ];
     for variables in ways {
-        assert_eq!(told(&stage, &[], variables, "fault-bounds-read"), 128, "{variables:?}");
+        assert_eq!(fault_count(&stage, &[], variables, "fault-bounds-read"), 128, "{variables:?}");
     }
     for off in [&[][..], &[("LAVASCOPE_SAMPLE_ENABLES", "slot")]] {
-        assert_eq!(told(&stage, &[], off, "fault-bounds-read"), 0, "it is off by default");
+        assert_eq!(fault_count(&stage, &[], off, "fault-bounds-read"), 0, "it is off by default");
     }
     for line in [assisted, &both] {
         let file = format!("khronos_validation.enables = {line}\n");
         std::fs::write(stage.folder.join("vk_layer_settings.txt"), file).expect("it can be written");
-        assert_eq!(told(&stage, &[], &[], "fault-bounds-read"), 128, "{line}");
+        assert_eq!(fault_count(&stage, &[], &[], "fault-bounds-read"), 128, "{line}");
     }
 }
 
@@ -618,7 +618,7 @@ fn checks_are_switched_on_in_all_the_ways_of_khronos() {
 fn what_is_checked_can_be_chosen() {
     /// A sample, variables, and how many faults are told.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64);
-    let stage = Stage::new("gpu-chosen");
+    let stage = TestEnvironment::new("gpu-chosen");
     let all: [Case<'_>; 14] = [
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_BUFFER_OOB", "0")], 0),
         ("fault-bounds-texels", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 0),
@@ -640,7 +640,7 @@ fn what_is_checked_can_be_chosen() {
         ("fault-bounds-shared", &[], 256),
     ];
     for (name, variables, count) in all {
-        assert_eq!(told(&stage, &["--gpu"], variables, name), count, "{name} {variables:?}");
+        assert_eq!(fault_count(&stage, &["--gpu"], variables, name), count, "{name} {variables:?}");
     }
     let options: [(&str, &[&str], u64); 5] = [
         ("fault-bounds-shared", &["--gpu", "--sample", "2"], 128),
@@ -650,26 +650,26 @@ fn what_is_checked_can_be_chosen() {
         ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 0),
     ];
     for (name, options, count) in options {
-        assert_eq!(told(&stage, options, &[], name), count, "{name} {options:?}");
+        assert_eq!(fault_count(&stage, options, &[], name), count, "{name} {options:?}");
     }
-    let run = output(stage.counted(&["--gpu", "--shaders", "("], samples()).arg("fault-bounds-read"));
+    let run = output(stage.under_layer_with_report(&["--gpu", "--shaders", "("], samples()).arg("fault-bounds-read"));
     assert!(text(&run.stderr).contains("setting gpu_shaders"), "{}", text(&run.stderr));
 }
 
 /// Shaders with checks are kept, used again, and made again where their files are damaged.
 #[test]
 fn shaders_with_checks_are_kept_on_disk() {
-    let stage = Stage::new("gpu-cache");
+    let stage = TestEnvironment::new("gpu-cache");
     let folder = stage.folder.join("kept");
     let variables = [("LAVASCOPE_GPU_CACHE", "1"), ("LAVASCOPE_GPU_CACHE_FOLDER", folder.to_str().expect("a path"))];
     let files = || {
         let all = std::fs::read_dir(&folder).expect("a folder").map(|it| it.expect("a file").path());
         all.map(|it| (std::fs::metadata(&it).and_then(|it| it.modified()).expect("a time"), it)).collect::<Vec<_>>()
     };
-    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(fault_count(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
     let first = files();
     assert!(!first.is_empty());
-    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(fault_count(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
     assert_eq!(files(), first, "they are used, and not written again");
     for (_, path) in &first {
         let mut bytes = std::fs::read(path).expect("a file");
@@ -677,7 +677,7 @@ fn shaders_with_checks_are_kept_on_disk() {
         bytes[middle] ^= 1;
         std::fs::write(path, bytes).expect("it can be written");
     }
-    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(fault_count(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
     assert_eq!(files().len(), first.len());
     let whole = |it: &(_, std::path::PathBuf)| std::fs::read(&it.1).expect("a file").len() > 100;
     assert!(files().iter().all(whole));
@@ -686,11 +686,11 @@ fn shaders_with_checks_are_kept_on_disk() {
 /// It has everything, ray tracing and acceleration structures too, and runs no shaders.
 #[test]
 fn every_sample_runs_with_checks_on_the_null_driver() {
-    let stage = Stage::new("gpu-null");
+    let stage = TestEnvironment::new("gpu-null");
     // One of them ends without destroying anything, as it is meant to.
     for name in names().into_iter().filter(|it| it != "fault-bounds-exit") {
-        succeed(stage.counted(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
-        if !is_left(&name) {
+        succeed(stage.under_layer_with_report(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
+        if !is_unchecked(&name) {
             stage.report().assert_clean(&name);
         }
     }

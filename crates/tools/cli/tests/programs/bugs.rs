@@ -5,8 +5,8 @@
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::screen::Screen;
-use crate::stage::{Stage, samples};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, samples};
 
 /// Work of ours that panics, by the name under which it is run.
 const PLACES: &[&str] = &[
@@ -46,17 +46,17 @@ const PLACES: &[&str] = &[
 const SAMPLES: &[&str] = &["compute", "descriptors", "textured", "lit", "fault-bounds-read"];
 
 /// Runs a sample with a bug in a place; says whether the place was reached.
-fn run_with_bug(stage: &Stage, options: &[&str], sample: &str, place: &str) -> bool {
-    let mut command = stage.counted(options, samples());
+fn run_with_bug(stage: &TestEnvironment, options: &[&str], sample: &str, place: &str) -> bool {
+    let mut command = stage.under_layer_with_report(options, samples());
     command.arg(sample).env("LAVASCOPE_TEST_PANIC", place);
     if sample.starts_with("fault-") {
         command.arg("--mended");
     }
-    has_gone_on(stage, &mut command)
+    run_has_bug(stage, &mut command)
 }
 
 /// Whether there was a bug, in a program that goes on whatever there was.
-fn has_gone_on(stage: &Stage, command: &mut Command) -> bool {
+fn run_has_bug(stage: &TestEnvironment, command: &mut Command) -> bool {
     let output = output(command);
     let document = stage.report().0;
     let process = &document["processes"][0];
@@ -75,7 +75,7 @@ fn has_gone_on(stage: &Stage, command: &mut Command) -> bool {
 
 #[test]
 fn after_a_bug_in_checks_a_program_goes_on_with_right_results() {
-    let (stage, wants_all) = (Stage::new("bugs-gpu"), std::env::var_os("LAVASCOPE_TEST_ALL").is_some());
+    let (stage, wants_all) = (TestEnvironment::new("bugs-gpu"), std::env::var_os("LAVASCOPE_TEST_ALL").is_some());
     for (at, place) in PLACES.iter().enumerate() {
         // Another sample each time; the next one where it does not come there. At night, all of them.
         let mut samples = SAMPLES.iter().cycle().skip(at).take(SAMPLES.len());
@@ -87,7 +87,7 @@ fn after_a_bug_in_checks_a_program_goes_on_with_right_results() {
 
 #[test]
 fn after_a_bug_in_recording_a_program_goes_on_with_right_results() {
-    let stage = Stage::new("bugs-sync");
+    let stage = TestEnvironment::new("bugs-sync");
     for place in ["vkCmdDispatch", "vkCmdDispatch+", "vkQueueSubmit", "vkCreateBuffer+", "the reader"] {
         for options in [&["--sync"][..], &["--sync", "--gpu"]] {
             assert!(run_with_bug(&stage, options, "compute", place), "{place} is not reached with {options:?}");
@@ -97,13 +97,13 @@ fn after_a_bug_in_recording_a_program_goes_on_with_right_results() {
 
 #[test]
 fn after_a_bug_surfaces_that_nobody_sees_and_pictures_go_on() {
-    let (stage, screen) = (Stage::new("bugs-pictures"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("bugs-pictures"), XServer::start());
     for place in
         ["vkQueuePresentKHR", "vkQueuePresentKHR@1", "vkCreateSwapchainKHR", "vkDestroySwapchainKHR", "a picture"]
     {
-        let mut command = stage.counted(&[], samples());
+        let mut command = stage.under_layer_with_report(&[], samples());
         command.env("LAVASCOPE_SCREENSHOT", "0..3").env("LAVASCOPE_SCREENSHOTS", &stage.folder);
         command.arg("present").env("LAVASCOPE_TEST_PANIC", place).env("DISPLAY", &screen.display);
-        assert!(has_gone_on(&stage, &mut command), "{place} is not reached");
+        assert!(run_has_bug(&stage, &mut command), "{place} is not reached");
     }
 }

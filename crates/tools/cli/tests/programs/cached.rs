@@ -1,7 +1,7 @@
 //! A program with a pipeline cache of its own, with checks in its shaders and without.
 
 use crate::bad_input::compiled;
-use crate::stage::{Stage, succeed};
+use crate::stage::{TestEnvironment, succeed};
 
 const SHADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dev/samples/shaders/double.comp.spv");
 
@@ -10,7 +10,7 @@ const SHADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dev/samples/sha
 /// that keeps them is in `docs/gpu-results.md`.)
 #[test]
 fn pipeline_caches_go_from_runs_with_checks_to_those_without_and_back() {
-    let stage = Stage::new("gpu-cached");
+    let stage = TestEnvironment::new("gpu-cached");
     let program = compiled(&stage, "cached.c");
     let bare = |from: &str, to: &str| {
         succeed(stage.bare(&program).args([SHADER, from, to]));

@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::Screen;
-use crate::stage::{Stage, names, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, names, samples, succeed};
 
-fn info(stage: &Stage, file: &str) -> Value {
+fn info(stage: &TestEnvironment, file: &str) -> Value {
     let told = succeed(stage.lavascope().args(["info", "--json", file]));
     serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
 #[test]
 fn every_sample_is_captured_call_by_call() {
-    let (stage, screen) = (Stage::new("capture"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("capture"), XServer::start());
     for name in names() {
         if is_only_for_null(&name) {
             continue;
         }
-        let mut command = stage.counted(&["--capture", "trace.lava"], samples());
+        let mut command = stage.under_layer_with_report(&["--capture", "trace.lava"], samples());
         command.arg(&name).env("DISPLAY", &screen.display);
         if name.starts_with("fault-") {
             command.arg("--mended");
@@ -46,29 +46,29 @@ fn every_sample_is_captured_call_by_call() {
 /// Two writes at places that only shaders know are told to whoever asks.
 #[test]
 fn what_is_only_possible_is_told_where_asked_for() {
-    let stage = Stage::new("capture-possible");
-    let command = &mut stage.counted(&["--capture", "trace.lava"], samples());
+    let stage = TestEnvironment::new("capture-possible");
+    let command = &mut stage.under_layer_with_report(&["--capture", "trace.lava"], samples());
     succeed(command.args(["fault-observed-bytes", "--mended"]));
     succeed(stage.lavascope().args(["check", "trace.lava"]));
     let told = output(stage.lavascope().args(["check", "--possible", "trace.lava"]));
     assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
     assert!(text(&told.stdout).contains("Information: [ SYNC-HAZARD-WRITE-AFTER-WRITE"), "{}", text(&told.stdout));
-    succeed(stage.counted(&["--sync"], samples()).args(["fault-observed-bytes", "--mended"]));
+    succeed(stage.under_layer_with_report(&["--sync"], samples()).args(["fault-observed-bytes", "--mended"]));
     stage.report().assert_clean("not asked for");
-    output(stage.counted(&["--sync", "--possible"], samples()).args(["fault-observed-bytes", "--mended"]));
+    output(stage.under_layer_with_report(&["--sync", "--possible"], samples()).args(["fault-observed-bytes", "--mended"]));
     let found = stage.report();
     assert_eq!(found.0["processes"][0]["findings"].as_array().map(Vec::len), Some(1), "{:#}", found.0);
 }
 
 #[test]
 fn the_hazards_of_a_trace_are_those_of_the_program() {
-    let stage = Stage::new("capture-faults");
+    let stage = TestEnvironment::new("capture-faults");
     let names = ["fault-war-copy", "fault-queue-race", "fault-layout", "fault-threads", "fault-subpass"];
     let mut all: Vec<Value> = Vec::new();
     for name in names {
         let file = format!("{name}.lava");
         let options = &["--sync", "--null-driver", "--capture", &file];
-        output(stage.counted(options, samples()).args([name, "--no-check"]));
+        output(stage.under_layer_with_report(options, samples()).args([name, "--no-check"]));
         let live = stage.report();
         let codes = |it: &Value| it.as_array().expect("a list").iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
         let check = || {
@@ -97,7 +97,7 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
 /// was printed must be in the trace. `cargo xtask proofs` kills more often.
 #[test]
 fn a_killed_program_leaves_a_whole_trace() {
-    let stage = Stage::new("capture-killed");
+    let stage = TestEnvironment::new("capture-killed");
     let rounds = std::env::var("LAVASCOPE_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);
     let mut compared = 0;
     for round in 0..rounds {
@@ -151,7 +151,7 @@ fn calls_printed(text: &str) -> BTreeMap<u32, u64> {
 /// A full disk ends the trace and not the program.
 #[test]
 fn a_program_goes_on_when_its_trace_cannot_grow() {
-    let stage = Stage::new("capture-full");
+    let stage = TestEnvironment::new("capture-full");
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "trace.lava", "--null-driver", "--", "sh", "-c"]);
     // Files may not become larger than a hundred kilobytes or two, as the shell counts; without a signal about that.
@@ -182,7 +182,7 @@ fn wait_for_child(parent: u32) -> u32 {
 
 #[test]
 fn calls_are_printed_with_what_they_come_after() {
-    let stage = Stage::new("capture-print");
+    let stage = TestEnvironment::new("capture-print");
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
     succeed(command.args(["threads-handoff", "--frames", "20", "--threads", "3", "--no-check"]));
@@ -201,7 +201,7 @@ fn calls_are_printed_with_what_they_come_after() {
 /// What a program is made of can be read off its trace.
 #[test]
 fn a_trace_says_what_it_was_made_on_and_with() {
-    let stage = Stage::new("capture-facts");
+    let stage = TestEnvironment::new("capture-facts");
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
     succeed(command.args(["triangle-dynamic", "--no-check"]));
@@ -219,7 +219,7 @@ fn a_trace_says_what_it_was_made_on_and_with() {
 
 #[test]
 fn what_is_no_trace_is_told() {
-    let stage = Stage::new("capture-bad");
+    let stage = TestEnvironment::new("capture-bad");
     std::fs::write(stage.folder.join("bad.lava"), "something else").expect("written");
     for command in ["info", "print"] {
         let told = output(stage.lavascope().args([command, "bad.lava"]));
@@ -235,7 +235,7 @@ fn what_is_no_trace_is_told() {
 /// What a program writes into memory is told by `info` and `print`, before the submission that reads it.
 #[test]
 fn what_the_host_wrote_is_in_the_trace() {
-    let stage = Stage::new("capture-memory");
+    let stage = TestEnvironment::new("capture-memory");
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "trace.lava", "--"]).arg(samples());
     succeed(command.arg("mapped"));

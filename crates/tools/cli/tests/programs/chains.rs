@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::screen::Screen;
-use crate::stage::{Report, Stage, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{RunReport, TestEnvironment, samples, succeed};
 
 const OURS: &str = "VK_LAYER_LAVASCOPE_inspect";
 const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
@@ -15,12 +15,12 @@ const SAMPLES: [&str; 2] = ["triangle-dynamic", "threads"];
 
 #[test]
 fn above_another_layer_every_call_is_seen_once() {
-    let stage = Stage::new("above");
+    let stage = TestEnvironment::new("above");
     let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
     for other in [KHRONOS, GFXRECONSTRUCT] {
         for name in SAMPLES {
-            let alone = alone(&stage, name);
-            let report = chained(&stage, name, &[(OURS, &ours), (other, SYSTEM)]);
+            let alone = run_alone(&stage, name);
+            let report = run_chained(&stage, name, &[(OURS, &ours), (other, SYSTEM)]);
             assert_eq!(report.0["stats"], alone.0["stats"], "{name} above {other}");
         }
     }
@@ -29,12 +29,12 @@ fn above_another_layer_every_call_is_seen_once() {
 /// There we see what the other layer asks for itself, too.
 #[test]
 fn below_another_layer_every_call_is_seen_once() {
-    let stage = Stage::new("below");
+    let stage = TestEnvironment::new("below");
     let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
     for other in [KHRONOS, GFXRECONSTRUCT] {
         for name in SAMPLES {
-            let alone = alone(&stage, name);
-            let report = chained(&stage, name, &[(other, SYSTEM), (OURS, &ours)]);
+            let alone = run_alone(&stage, name);
+            let report = run_chained(&stage, name, &[(other, SYSTEM), (OURS, &ours)]);
             assert_eq!(report.threads(), alone.threads());
             assert_eq!(actions(&report), actions(&alone), "{name} below {other}");
             assert!(actions(&alone).len() > 30, "{:#}", alone.0);
@@ -44,7 +44,7 @@ fn below_another_layer_every_call_is_seen_once() {
 
 #[test]
 fn twice_in_a_chain_every_call_is_seen_once() {
-    let stage = Stage::new("twice");
+    let stage = TestEnvironment::new("twice");
     for options in [&["env"][..], &["env", "--as-khronos"]] {
         // Writes the manifest of this name.
         succeed(stage.bare(env!("CARGO_BIN_EXE_lavascope")).args(options));
@@ -52,9 +52,9 @@ fn twice_in_a_chain_every_call_is_seen_once() {
     let folder = |name: &str| stage.folder.join("cache/lavascope").join(name).display().to_string();
     let (own, khronos) = (folder("layer"), folder("layer-as-khronos"));
     for name in SAMPLES {
-        let alone = alone(&stage, name);
+        let alone = run_alone(&stage, name);
         for chain in [[(OURS, &own[..]), (KHRONOS, &khronos)], [(KHRONOS, &khronos), (OURS, &own)]] {
-            let report = chained(&stage, name, &chain);
+            let report = run_chained(&stage, name, &chain);
             assert_eq!(report.0["stats"], alone.0["stats"], "{name}: {chain:?}");
         }
     }
@@ -63,7 +63,7 @@ fn twice_in_a_chain_every_call_is_seen_once() {
 /// Above and below the real one, which has its own opinion of other things.
 #[test]
 fn beside_the_khronos_layer_hazards_are_found_once() {
-    let stage = Stage::new("beside");
+    let stage = TestEnvironment::new("beside");
     let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
     for options in [&["--sync"][..], &["--sync", "--inline"]] {
         for chain in [[(OURS, &ours[..]), (KHRONOS, SYSTEM)], [(KHRONOS, SYSTEM), (OURS, &ours)]] {
@@ -82,7 +82,7 @@ fn beside_the_khronos_layer_hazards_are_found_once() {
 /// The Khronos layer sees what we add to a program of which somebody wants pictures, and finds nothing wrong with it.
 #[test]
 fn copies_of_frames_are_correct_vulkan() {
-    let (stage, screen) = (Stage::new("copies"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("copies"), XServer::start());
     let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
     let chain = [(OURS, &ours[..]), (KHRONOS, SYSTEM)];
     let mut command = chain_of(&stage, &[], &chain);
@@ -98,17 +98,17 @@ fn copies_of_frames_are_correct_vulkan() {
     assert!(stage.folder.join("frame-000011.png").exists());
 }
 
-fn alone(stage: &Stage, name: &str) -> Report {
-    succeed(stage.counted(&[], samples()).arg(name));
+fn run_alone(stage: &TestEnvironment, name: &str) -> RunReport {
+    succeed(stage.under_layer_with_report(&[], samples()).arg(name));
     let report = stage.report();
     report.assert_clean(name);
     report
 }
 
 /// The samples under layers, each with the folder of its manifest, from the application to the driver.
-fn chain_of(stage: &Stage, options: &[&str], chain: &[(&str, &str)]) -> Command {
+fn chain_of(stage: &TestEnvironment, options: &[&str], chain: &[(&str, &str)]) -> Command {
     let join = |words: Vec<&str>| words.join(":");
-    let mut command = stage.counted(options, samples());
+    let mut command = stage.under_layer_with_report(options, samples());
     // Newer loaders go by the order of the names, older ones by where they found the layers.
     command.env("VK_INSTANCE_LAYERS", join(chain.iter().map(|it| it.0).collect()));
     command.env("VK_LAYER_PATH", join(chain.iter().map(|it| it.1).collect()));
@@ -116,7 +116,7 @@ fn chain_of(stage: &Stage, options: &[&str], chain: &[(&str, &str)]) -> Command 
 }
 
 /// Runs a sample under layers.
-fn chained(stage: &Stage, name: &str, chain: &[(&str, &str)]) -> Report {
+fn run_chained(stage: &TestEnvironment, name: &str, chain: &[(&str, &str)]) -> RunReport {
     let layers: Vec<&str> = chain.iter().map(|it| it.0).collect();
     let mut command = chain_of(stage, &[], chain);
     command.env("GFXRECON_CAPTURE_FILE", stage.folder.join("capture.gfxr")).env("GFXRECON_LOG_LEVEL", "error");
@@ -142,7 +142,7 @@ fn inserted(said: &str) -> Vec<&str> {
 }
 
 /// How often each command was called that is not a question.
-fn actions(report: &Report) -> Vec<(String, u64)> {
+fn actions(report: &RunReport) -> Vec<(String, u64)> {
     let by_command = report.0["stats"]["by_command"].as_object().expect("counts");
     let is_action = |name: &&String| !name.starts_with("vkGet") && !name.starts_with("vkEnumerate");
     by_command.keys().filter(is_action).map(|it| (it.clone(), report.calls_of(it))).collect()

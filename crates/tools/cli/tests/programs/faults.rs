@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::screen::Screen;
-use crate::stage::{Report, Stage, names, samples};
+use crate::screen::XServer;
+use crate::stage::{RunReport, TestEnvironment, names, samples};
 
 /// What is found in a sample.
-struct Fault {
+struct ExpectedFault {
     name: &'static str,
     /// On lavapipe, which has one queue, and on the null driver, which has more.
     codes: [&'static str; 2],
@@ -45,8 +45,8 @@ const fn fault(
     codes: [&'static str; 2],
     [function, prior]: [&'static str; 2],
     object: &'static str,
-) -> Fault {
-    Fault {
+) -> ExpectedFault {
+    ExpectedFault {
         name,
         codes,
         severity: "error",
@@ -60,17 +60,17 @@ const fn fault(
     }
 }
 
-impl Fault {
-    const fn warning(self) -> Fault {
-        Fault { severity: "warning", ..self }
+impl ExpectedFault {
+    const fn warning(self) -> ExpectedFault {
+        ExpectedFault { severity: "warning", ..self }
     }
 
-    const fn on_null(self) -> Fault {
-        Fault { drivers: Drivers::Null, ..self }
+    const fn on_null(self) -> ExpectedFault {
+        ExpectedFault { drivers: Drivers::Null, ..self }
     }
 
-    const fn with(self, parts: &'static [&'static str]) -> Fault {
-        Fault { parts, ..self }
+    const fn with(self, parts: &'static [&'static str]) -> ExpectedFault {
+        ExpectedFault { parts, ..self }
     }
 }
 
@@ -85,7 +85,7 @@ const BARRIER: &str = "vkCmdPipelineBarrier";
 const HOST: &str = "the host";
 
 /// In the order of the list.
-const FAULTS: &[Fault] = &[
+const FAULTS: &[ExpectedFault] = &[
     fault("war-copy", WAR, [FILL, COPY], "source")
         .with(&["\"copy, then overwrite\"", "an execution dependency is sufficient"]),
     fault("copy-buffer", RAW, [COPY, FILL], "source"),
@@ -137,7 +137,7 @@ const FAULTS: &[Fault] = &[
     fault("storage-image", RAW, [READ_IMAGE, DISPATCH], "painted"),
     fault("threads", WAW, [FILL; 2], "slices").with(&["\"thread ", "executed by command 2 of", "\"all slices\""]),
     // The image that the missing dependency leaves unordered is used once more.
-    Fault {
+    ExpectedFault {
         findings: 2,
         parts: &["image layout transition", "subpass dependency 1 of VkRenderPass#0"],
         ..fault("subpass", WRITES_RACE, ["vkCmdNextSubpass", "vkCmdBeginRenderPass"], "first")
@@ -154,7 +154,7 @@ const FAULTS: &[Fault] = &[
     fault("semaphore-stage", RAW, [COPY, FILL], "shared").with(&["VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT"]),
     fault("timeline-value", RAW_OR_RACE, [COPY, FILL], "shared"),
     fault("ownership-race", WRITES_RACE, [BARRIER; 2], "shared").on_null(),
-    Fault {
+    ExpectedFault {
         severity: "warning",
         is_fix_verified: false,
         drivers: Drivers::Null,
@@ -190,7 +190,7 @@ const FAULTS: &[Fault] = &[
 
 /// Whether lavapipe cannot run the sample.
 pub(crate) fn is_only_for_null(name: &str) -> bool {
-    let own = |it: &&Fault| name.strip_prefix("fault-") == Some(it.name);
+    let own = |it: &&ExpectedFault| name.strip_prefix("fault-") == Some(it.name);
     is_dangerous(name) || FAULTS.iter().find(own).is_some_and(|it| it.drivers == Drivers::Null)
 }
 
@@ -233,10 +233,10 @@ fn every_fault_is_found_inside_of_the_calls() {
     find_all("sync-faults-inline", 1, &["--sync", "--inline", "--null-driver"], FAULTS.iter());
 }
 
-fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<Item = &'static Fault>) {
-    let (stage, screen) = (Stage::new(name), Screen::start());
+fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<Item = &'static ExpectedFault>) {
+    let (stage, screen) = (TestEnvironment::new(name), XServer::start());
     for fault in faults {
-        let mut command = stage.counted(options, samples());
+        let mut command = stage.under_layer_with_report(options, samples());
         command.arg(format!("fault-{}", fault.name)).arg("--no-check").env("DISPLAY", &screen.display);
         let output = output(&mut command);
         let said = text(&output.stderr);
@@ -245,7 +245,7 @@ fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<I
     }
 }
 
-fn check(fault: &Fault, driver: usize, report: &Report, said: &str) {
+fn check(fault: &ExpectedFault, driver: usize, report: &RunReport, said: &str) {
     let (name, findings) = (fault.name, report.0["findings"].as_array().expect("a list"));
     assert_eq!(findings.len(), fault.findings, "{name}: {:#}", report.0);
     let (it, details) = (&findings[0], &findings[0]["details"]);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::below::system_khronos;
-use crate::bounds::{Expected, STORAGE, compare, swiftshader};
+use crate::bounds::{Expected, STORAGE, assert_findings, swiftshader};
 use crate::common::{output, text};
-use crate::stage::{Stage, samples, succeed};
+use crate::stage::{TestEnvironment, samples, succeed};
 
 /// What is written after a draw was recorded, in primary and secondary command buffers.
 const LATE_FAULTS: [(&str, &[Expected]); 2] = [
@@ -28,9 +28,9 @@ const LATE_FAULTS: [(&str, &[Expected]); 2] = [
 #[test]
 fn what_is_written_late_counts_when_it_is_submitted() {
     let driver = swiftshader();
-    let stage = Stage::new("gpu-late");
+    let stage = TestEnvironment::new("gpu-late");
     for (name, expected) in LATE_FAULTS {
-        compare(&stage, name, expected, |it| {
+        assert_findings(&stage, name, expected, |it| {
             it.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
         });
     }
@@ -43,14 +43,14 @@ fn inline_uniform_blocks_are_checked() {
         &["where 128 bytes are bound to descriptor 0 (set = 0, binding = 0)", "with indices from 8 to 15"],
         128,
     )];
-    compare(&Stage::new("gpu-inline"), "fault-bounds-inline", expected, |_| ());
+    assert_findings(&TestEnvironment::new("gpu-inline"), "fault-bounds-inline", expected, |_| ());
 }
 
 /// The host lets work go only after it was submitted: a layer that waits for the queue in between would hang.
 #[test]
 fn work_may_wait_for_the_host() {
     let expected: &[Expected] = &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)];
-    compare(&Stage::new("gpu-released"), "fault-bounds-released", expected, |_| ());
+    assert_findings(&TestEnvironment::new("gpu-released"), "fault-bounds-released", expected, |_| ());
 }
 
 /// Two are submitted at once, and the second one has the fault.
@@ -58,15 +58,15 @@ fn work_may_wait_for_the_host() {
 fn a_fault_is_told_with_its_command_buffer() {
     let parts = &["Command buffer (second)(0x", "(draw or dispatch 0 of command buffer 2", "with indices from 128"];
     let expected: &[Expected] = &[(STORAGE, parts, 128)];
-    compare(&Stage::new("gpu-second"), "fault-bounds-second", expected, |_| ());
+    assert_findings(&TestEnvironment::new("gpu-second"), "fault-bounds-second", expected, |_| ());
 }
 
 #[test]
 fn without_lines_a_message_is_complete() {
-    let stage = Stage::new("gpu-bare");
+    let stage = TestEnvironment::new("gpu-bare");
     let expected: &[Expected] = &[(STORAGE, &["with indices from 128 to 255", "shader: instruction 32"], 128)];
-    compare(&stage, "fault-bounds-bare", expected, |_| ());
-    output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-bare"));
+    assert_findings(&stage, "fault-bounds-bare", expected, |_| ());
+    output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-bare"));
     let report = stage.report();
     let said = report.0["findings"][0]["text"].as_str().unwrap_or_default();
     assert!(said.contains("Shader Instruction Index = 32. Stage = Compute. Global invocation ID"), "{said}");
@@ -77,13 +77,13 @@ fn without_lines_a_message_is_complete() {
 /// No memory beside a buffer is touched then, so it is a warning, and can be left out.
 #[test]
 fn robust_access_makes_warnings() {
-    let stage = Stage::new("gpu-robust");
-    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-robust"));
+    let stage = TestEnvironment::new("gpu-robust");
+    let run = output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-robust"));
     let report = stage.report();
     let finding = &report.0["findings"][0];
     assert_eq!((&finding["severity"], &finding["count"]), (&"warning".into(), &128.into()), "{}", text(&run.stderr));
     assert!(finding["text"].as_str().unwrap_or_default().contains("The device accesses buffers robustly"));
-    let mut command = stage.counted(&["--gpu"], samples());
+    let mut command = stage.under_layer_with_report(&["--gpu"], samples());
     succeed(command.arg("fault-bounds-robust").env("LAVASCOPE_GPU_WARN_ROBUST", "0"));
     stage.report().assert_clean("fault-bounds-robust");
 }
@@ -91,21 +91,21 @@ fn robust_access_makes_warnings() {
 /// A program may rely on them. The sample compares what it reads with the fault, too.
 #[test]
 fn zeros_that_the_device_promises_are_read() {
-    let stage = Stage::new("gpu-zeros");
+    let stage = TestEnvironment::new("gpu-zeros");
     succeed(stage.bare(samples()).arg("fault-bounds-zeros"));
-    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-zeros"));
+    let run = output(stage.under_layer_with_report(&["--gpu"], samples()).arg("fault-bounds-zeros"));
     let (report, said) = (stage.report(), text(&run.stderr));
     assert_eq!(report.0["findings"][0]["count"], 128, "{said}");
     assert_eq!(report.0["exit_code"], 0, "{said}");
-    succeed(stage.counted(&["--gpu"], samples()).args(["fault-bounds-zeros", "--mended"]));
+    succeed(stage.under_layer_with_report(&["--gpu"], samples()).args(["fault-bounds-zeros", "--mended"]));
     stage.report().assert_clean("fault-bounds-zeros");
 }
 
 /// Else what was read after the first submission would be read again after the second.
 #[test]
 fn records_are_gone_once_they_were_read() {
-    let stage = Stage::new("gpu-cleared");
-    let run = succeed(stage.counted(&["--printf"], samples()).arg("printf-again"));
+    let stage = TestEnvironment::new("gpu-cleared");
+    let run = succeed(stage.under_layer_with_report(&["--printf"], samples()).arg("printf-again"));
     let shown = text(&[run.stdout, run.stderr].concat());
     for line in ["invocation 5: the square of 15", "invocation 37: the square of 47"] {
         assert_eq!(shown.matches(line).count(), 2, "{shown}");
@@ -115,8 +115,8 @@ fn records_are_gone_once_they_were_read() {
 /// The application does not see what checks take of the memory of its device, so the user is told.
 #[test]
 fn what_checks_take_of_memory_is_told() {
-    let stage = Stage::new("gpu-taken");
-    let run = succeed(stage.counted(&["--gpu"], samples()).arg("compute"));
+    let stage = TestEnvironment::new("gpu-taken");
+    let run = succeed(stage.under_layer_with_report(&["--gpu"], samples()).arg("compute"));
     let report = stage.report();
     let checks = &report.0["processes"][0]["checks"];
     let (allocations, bytes) = (checks["allocations"].as_u64(), checks["bytes"].as_u64());
@@ -124,7 +124,7 @@ fn what_checks_take_of_memory_is_told() {
     let said = text(&run.stderr);
     let line = format!("checks in shaders took {} KiB of device memory", bytes.unwrap_or(0) / 1024);
     assert!(said.contains(&line), "{line}: {said}");
-    succeed(stage.counted(&[], samples()).arg("compute"));
+    succeed(stage.under_layer_with_report(&[], samples()).arg("compute"));
     assert!(stage.report().0["processes"][0]["checks"].is_null());
 }
 
@@ -132,11 +132,11 @@ fn what_checks_take_of_memory_is_told() {
 struct Calls(Vec<String>);
 
 impl Calls {
-    fn of(stage: &Stage, options: &[&str], name: &str) -> Calls {
+    fn of(stage: &TestEnvironment, options: &[&str], name: &str) -> Calls {
         let log = stage.folder.join("calls.txt");
         let _ = std::fs::remove_file(&log);
         let all = [&["--null-driver"], options].concat();
-        succeed(stage.counted(&all, samples()).args([name, "--no-check"]).env("LAVASCOPE_NULL_LOG", &log));
+        succeed(stage.under_layer_with_report(&all, samples()).args([name, "--no-check"]).env("LAVASCOPE_NULL_LOG", &log));
         stage.report().assert_clean(name);
         Calls::read(&log)
     }
@@ -168,7 +168,7 @@ const BARRIER: &str = "vkCmdPipelineBarrier";
 /// at the end, for the host.
 #[test]
 fn builds_get_a_dispatch_with_barriers_around_it() {
-    let stage = Stage::new("gpu-builds");
+    let stage = TestEnvironment::new("gpu-builds");
     let all = [
         ("fault-bounds-instances", "vkCmdBuildAccelerationStructuresKHR", false),
         ("fault-bounds-instances-indirect", "vkCmdBuildAccelerationStructuresIndirectKHR", false),
@@ -189,7 +189,7 @@ fn builds_get_a_dispatch_with_barriers_around_it() {
 /// Rays are led to our tables as draws are, in both extensions.
 #[test]
 fn rays_are_led_to_their_tables() {
-    let stage = Stage::new("gpu-rays");
+    let stage = TestEnvironment::new("gpu-rays");
     for (name, trace) in [("fault-trace-rays", "vkCmdTraceRaysKHR"), ("fault-bounds-rays-nv", "vkCmdTraceRaysNV")] {
         let (bare, checked) = (Calls::of(&stage, &[], name), Calls::of(&stage, &["--gpu"], name));
         let (bare, checked) = (bare.around(trace), checked.around(trace));
@@ -202,7 +202,7 @@ fn rays_are_led_to_their_tables() {
 /// Buffers have addresses by the older extension as well, and then shaders find our tables by them.
 #[test]
 fn addresses_of_the_older_extension_are_followed() {
-    let stage = Stage::new("gpu-older");
+    let stage = TestEnvironment::new("gpu-older");
     let name = "fault-bounds-older-address";
     let (bare, checked) = (Calls::of(&stage, &[], name), Calls::of(&stage, &["--gpu"], name));
     let count = |it: &Calls| it.counts().get("vkGetBufferDeviceAddress").copied().unwrap_or(0);
@@ -217,7 +217,7 @@ fn addresses_of_the_older_extension_are_followed() {
 #[test]
 fn sets_in_buffers_stay_where_they_are() {
     const OFFSETS: &str = "vkCmdSetDescriptorBufferOffsetsEXT";
-    let stage = Stage::new("gpu-between");
+    let stage = TestEnvironment::new("gpu-between");
     let name = "fault-bounds-buffered-between";
     let (bare, checked) = (Calls::of(&stage, &[], name), Calls::of(&stage, &["--gpu"], name));
     let (bare, checked) = (bare.around(OFFSETS), checked.around(OFFSETS));
@@ -236,7 +236,7 @@ fn sets_in_buffers_stay_where_they_are() {
 /// All that is made for checks is destroyed in the end.
 #[test]
 fn what_checks_make_is_destroyed() {
-    let stage = Stage::new("gpu-pairs");
+    let stage = TestEnvironment::new("gpu-pairs");
     for name in ["compute", "triangle-dynamic", "fault-bounds-full-constants", "fault-bounds-instances-nv"] {
         let (bare, checked) = (Calls::of(&stage, &[], name), Calls::of(&stage, &["--gpu"], name));
         let (bare, checked) = (bare.counts(), checked.counts());
@@ -262,7 +262,7 @@ fn what_checks_make_is_destroyed() {
 #[test]
 fn calls_of_ours_are_valid_when_a_trace_is_performed() {
     let system = system_khronos();
-    let stage = Stage::new("gpu-trace-valid");
+    let stage = TestEnvironment::new("gpu-trace-valid");
     for name in ["compute", "descriptors", "triangle-dynamic"] {
         let mut capture = stage.lavascope();
         succeed(capture.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg(name));

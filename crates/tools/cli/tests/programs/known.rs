@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{output, text};
-use crate::screen::Screen;
-use crate::stage::{Stage, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, succeed};
 
 #[test]
 fn vulkaninfo_prints_the_same() {
-    let (stage, screen) = (Stage::new("vulkaninfo"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("vulkaninfo"), XServer::start());
     for display in [None, Some(&screen.display)] {
         let told = |mut command: Command| {
             let output = succeed(command.envs(display.map(|it| ("DISPLAY", it))));
             (text(&output.stdout), text(&output.stderr))
         };
         let (bare, bare_errors) = told(stage.bare("vulkaninfo"));
-        let (under, under_errors) = told(stage.under(&[], "vulkaninfo"));
-        let (counted, _) = told(stage.counted(&[], "vulkaninfo"));
+        let (under, under_errors) = told(stage.under_layer(&[], "vulkaninfo"));
+        let (counted, _) = told(stage.under_layer_with_report(&[], "vulkaninfo"));
         stage.report().assert_clean("vulkaninfo");
         // So the comparison is of something, and the layer was there.
         assert!(without_lists(&bare).lines().count() > 500, "{bare}");
@@ -60,14 +60,14 @@ fn assert_same(one: &str, other: &str) {
 
 #[test]
 fn vkcube_turns_300_times() {
-    let (stage, screen) = (Stage::new("vkcube"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("vkcube"), XServer::start());
     let run = |mut command: Command| {
         let output = succeed(command.args(["--c", "300"]).env("DISPLAY", &screen.display));
         text(&output.stdout)
     };
     let bare = run(stage.bare("vkcube"));
-    assert_eq!(run(stage.under(&[], "vkcube")), bare);
-    assert_eq!(run(stage.counted(&[], "vkcube")), bare);
+    assert_eq!(run(stage.under_layer(&[], "vkcube")), bare);
+    assert_eq!(run(stage.under_layer_with_report(&[], "vkcube")), bare);
     let report = stage.report();
     report.assert_clean("vkcube");
     assert_eq!(report.calls_of("vkQueuePresentKHR"), 300, "{:#}", report.0);
@@ -86,18 +86,18 @@ fn wgpu_draws_the_same_pixels_on_many_threads() {
 
 /// Each thread has a device of its own.
 fn draw_with_wgpu(threads: usize) {
-    let stage = Stage::new(&format!("wgpu-{threads}"));
+    let stage = TestEnvironment::new(&format!("wgpu-{threads}"));
     let hashes = |mut command: Command| text(&succeed(wgpu(&mut command, threads)).stdout);
     let bare = hashes(stage.bare(python()));
     assert!(bare.starts_with("llvmpipe") && bare.contains("Vulkan"), "{bare}");
     assert_eq!(bare.lines().count(), threads + 1, "{bare}");
-    assert_eq!(hashes(stage.under(&[], python())), bare);
-    assert_eq!(hashes(stage.counted(&[], python())), bare);
+    assert_eq!(hashes(stage.under_layer(&[], python())), bare);
+    assert_eq!(hashes(stage.under_layer_with_report(&[], python())), bare);
     let report = stage.report();
     assert!(report.threads() >= threads as u64, "{:#}", report.0);
     assert_eq!(report.calls_of("vkCreateDevice"), threads as u64, "{:#}", report.0);
     assert_eq!(report.0["processes"][0]["bugs"].as_array().map(Vec::len), Some(0), "{:#}", report.0);
-    assert_eq!(hashes(stage.counted(&["--sync"], python())), bare);
+    assert_eq!(hashes(stage.under_layer_with_report(&["--sync"], python())), bare);
     let report = stage.report();
     for list in ["findings", "bugs", "not_followed"] {
         assert_eq!(report.0["processes"][0][list].as_array().map(Vec::len), Some(0), "{:#}", report.0);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::stage::{Stage, samples, succeed};
+use crate::stage::{TestEnvironment, samples, succeed};
 
 const OURS: [&str; 2] = ["libVkLayer_lavascope.so", "liblavascope_null_driver.so"];
 /// What a static still has at the end; a hash map is "possibly lost" because it points behind its beginning.
@@ -24,8 +24,8 @@ fn a_swapchain_leaks_nothing() {
 }
 
 fn examine(name: &str) {
-    let stage = Stage::new(&format!("valgrind-{name}"));
-    let mut command = stage.counted(&["--null-driver"], "valgrind");
+    let stage = TestEnvironment::new(&format!("valgrind-{name}"));
+    let mut command = stage.under_layer_with_report(&["--null-driver"], "valgrind");
     // The loader unloads libraries; without their names the stacks would say nothing.
     command.args(["--leak-check=full", "--show-leak-kinds=all", "--keep-debuginfo=yes", "--num-callers=60"]);
     command.args(["--quiet", "--xml=yes", "--xml-file=valgrind.xml"]).arg(samples()).args([name, "--no-check"]);

@@ -1,7 +1,7 @@
 //! The types of messages, and what belongs to each, from programs that really run.
 
 use crate::common::output;
-use crate::stage::{Stage, samples};
+use crate::stage::{TestEnvironment, samples};
 
 /// A planted fault, the type of its message, and the properties that only some types have.
 const TYPES: [(&str, &str, &str); 26] = [
@@ -69,10 +69,10 @@ const COMMON: [&str; 12] = [
 
 #[test]
 fn messages_have_the_types_of_their_commands() {
-    let stage = Stage::new("message-types");
+    let stage = TestEnvironment::new("message-types");
     for (fault, expected, properties) in TYPES {
         let options = ["--sync", "--null-driver"];
-        output(stage.counted(&options, samples()).args([&format!("fault-{fault}"), "--no-check"]));
+        output(stage.under_layer_with_report(&options, samples()).args([&format!("fault-{fault}"), "--no-check"]));
         let report = stage.report();
         let facts = report.0["findings"][0]["details"]["facts"].as_array().unwrap_or_else(|| panic!("{fault}"));
         let fact = |it: &serde_json::Value| {

@@ -1,7 +1,7 @@
 //! `run --sync --gpu`: what shaders really touched decides what is a hazard.
 
 use crate::common::output;
-use crate::stage::{Stage, samples, succeed};
+use crate::stage::{TestEnvironment, samples, succeed};
 
 const WAW: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
 const RAW: &str = "SYNC-HAZARD-READ-AFTER-WRITE";
@@ -21,10 +21,10 @@ const WAYS: [&[&str]; 2] = [&["--sync", "--gpu"], &["--sync", "--gpu", "--inline
 
 #[test]
 fn what_shaders_touch_makes_a_possible_hazard_certain() {
-    let stage = Stage::new("observed-faults");
+    let stage = TestEnvironment::new("observed-faults");
     for (name, code, part) in FAULTS {
         for options in WAYS {
-            let run = output(stage.counted(options, samples()).args([name, "--no-check"]));
+            let run = output(stage.under_layer_with_report(options, samples()).args([name, "--no-check"]));
             let report = stage.report();
             let findings = report.0["findings"].as_array().expect("a list");
             assert_eq!(findings.len(), 1, "{name} {options:?}: {:#}", report.0);
@@ -41,13 +41,13 @@ fn what_shaders_touch_makes_a_possible_hazard_certain() {
 
 #[test]
 fn what_shaders_do_not_touch_is_no_hazard() {
-    let stage = Stage::new("observed-mended");
+    let stage = TestEnvironment::new("observed-mended");
     for (name, ..) in FAULTS {
         for options in WAYS {
-            succeed(stage.counted(options, samples()).args([name, "--mended"]));
+            succeed(stage.under_layer_with_report(options, samples()).args([name, "--mended"]));
             stage.report().assert_clean(name);
             // Nor is it told as possible, since it is known that it is not.
-            succeed(stage.counted(options, samples()).args([name, "--mended"]).env("LAVASCOPE_POSSIBLE", "on"));
+            succeed(stage.under_layer_with_report(options, samples()).args([name, "--mended"]).env("LAVASCOPE_POSSIBLE", "on"));
             stage.report().assert_clean(name);
         }
     }
@@ -55,13 +55,13 @@ fn what_shaders_do_not_touch_is_no_hazard() {
 
 #[test]
 fn without_what_shaders_touch_it_stays_possible() {
-    let stage = Stage::new("observed-without");
+    let stage = TestEnvironment::new("observed-without");
     // Of a branch it is likely.
     for (name, code, ..) in FAULTS.iter().filter(|it| it.0 != "fault-observed-branch") {
         for mended in [&["--no-check"][..], &["--mended"]] {
-            succeed(stage.counted(&["--sync"], samples()).arg(name).args(mended));
+            succeed(stage.under_layer_with_report(&["--sync"], samples()).arg(name).args(mended));
             stage.report().assert_clean(name);
-            output(stage.counted(&["--sync"], samples()).arg(name).args(mended).env("LAVASCOPE_POSSIBLE", "on"));
+            output(stage.under_layer_with_report(&["--sync"], samples()).arg(name).args(mended).env("LAVASCOPE_POSSIBLE", "on"));
             let report = stage.report();
             let it = &report.0["findings"][0];
             assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(*code), Some("info")), "{name}: {it:#}");
@@ -73,11 +73,11 @@ fn without_what_shaders_touch_it_stays_possible() {
 /// known not to be.
 #[test]
 fn shader_objects_and_rays_keep_what_they_touch() {
-    let stage = Stage::new("observed-rare");
+    let stage = TestEnvironment::new("observed-rare");
     for name in ["fault-observed-object", "fault-observed-rays", "fault-observed-rays-library"] {
         let run = |options: &[&str]| {
             let options = [&["--null-driver"], options].concat();
-            succeed(stage.counted(&options, samples()).args([name, "--no-check"]).env("LAVASCOPE_POSSIBLE", "on"));
+            succeed(stage.under_layer_with_report(&options, samples()).args([name, "--no-check"]).env("LAVASCOPE_POSSIBLE", "on"));
             stage.report()
         };
         let without = run(&["--sync"]);
@@ -90,9 +90,9 @@ fn shader_objects_and_rays_keep_what_they_touch() {
 /// Where it is not kept what is behind addresses, nobody says that it was not touched.
 #[test]
 fn what_is_not_kept_stays_possible() {
-    let stage = Stage::new("observed-blind");
+    let stage = TestEnvironment::new("observed-blind");
     for mended in ["--no-check", "--mended"] {
-        let mut command = stage.counted(&["--sync", "--gpu"], samples());
+        let mut command = stage.under_layer_with_report(&["--sync", "--gpu"], samples());
         command.args(["fault-observed-address", mended]).env("LAVASCOPE_POSSIBLE", "on");
         output(command.env("LAVASCOPE_GPU_DEVICE_ADDRESS", "off"));
         let report = stage.report();

@@ -12,23 +12,23 @@ use crate::bad_input::compiled;
 use crate::common::{output, text};
 use crate::hostile::read_from;
 use crate::replay_options::null_manifest;
-use crate::stage::{Stage, succeed};
+use crate::stage::{TestEnvironment, succeed};
 
 /// Of each buffer of the program.
 const SIZE: usize = 1024;
 
 /// What a trace has of the driver's own, and all that was written into memory.
 #[derive(Default)]
-struct Contents {
+struct TraceContents {
     /// Two handles of shader groups, two descriptors, an address inside of a buffer; in the order of the calls.
     own: Vec<Vec<u8>>,
     addresses: Vec<u64>,
     memories: BTreeMap<ObjectId, Vec<u8>>,
 }
 
-impl Contents {
-    fn read(path: &Path) -> Contents {
-        let mut all = Contents::default();
+impl TraceContents {
+    fn read(path: &Path) -> TraceContents {
+        let mut all = TraceContents::default();
         for piece in read_from(path) {
             if let Some(written) = HostWrite::parse(&piece.words) {
                 all.write(&written);
@@ -60,7 +60,7 @@ impl Contents {
     }
 
     /// Memory with the bytes of another device, and how many there are.
-    fn moved(&self, memory: &[u8], other: &Contents) -> (Vec<u8>, usize) {
+    fn moved(&self, memory: &[u8], other: &TraceContents) -> (Vec<u8>, usize) {
         let (mut bytes, mut count, mut at) = (memory.to_vec(), 0, 0);
         while at < bytes.len() {
             match self.own.iter().zip(&other.own).find(|it| bytes[at..].starts_with(it.0)) {
@@ -76,36 +76,36 @@ impl Contents {
 }
 
 /// As a device of some kind, whose copies are real.
-fn on(command: &mut Command, salt: &str) {
+fn with_device_salt(command: &mut Command, salt: &str) {
     command.env("LAVASCOPE_NULL_SALT", salt).env("LAVASCOPE_NULL_EXECUTE", "transfer");
 }
 
-fn captured(stage: &Stage) {
+fn captured(stage: &TestEnvironment) {
     let program = compiled(stage, "own_bytes.c");
     let manifest = null_manifest(stage);
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(program);
     command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
-    on(&mut command, "1");
+    with_device_salt(&mut command, "1");
     succeed(&mut command);
 }
 
 #[test]
 fn bytes_of_the_driver_are_those_of_the_device_that_replays() {
-    let stage = Stage::new("replay-own-bytes");
+    let stage = TestEnvironment::new("replay-own-bytes");
     captured(&stage);
-    let there = Contents::read(&stage.folder.join("trace.lava"));
+    let there = TraceContents::read(&stage.folder.join("trace.lava"));
     for (round, options) in [&["--threads", "1"][..], &[]].into_iter().enumerate() {
         let file = format!("again-{round}.lava");
         let mut command = stage.lavascope();
         command.args(["replay", "--null", "--json", "--verify", "--recapture", &file, "trace.lava"]).args(options);
         command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
-        on(&mut command, "2");
+        with_device_salt(&mut command, "2");
         let told = succeed(&mut command);
         let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
         assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
         assert!(told["equal_bytes"].as_u64() > Some(0), "{told:#}");
-        let here = Contents::read(&stage.folder.join(file));
+        let here = TraceContents::read(&stage.folder.join(file));
         assert_eq!((there.own.len(), here.own.len()), (5, 5));
         assert!(there.own.iter().zip(&here.own).all(|it| it.0 != it.1), "all of it is another here");
         let mut count = 0;
@@ -121,7 +121,7 @@ fn bytes_of_the_driver_are_those_of_the_device_that_replays() {
 
 #[test]
 fn descriptors_of_another_size_are_refused_with_their_call() {
-    let stage = Stage::new("replay-own-sizes");
+    let stage = TestEnvironment::new("replay-own-sizes");
     captured(&stage);
     let sizes = json!({ "storageBufferDescriptorSize": 16, "robustStorageBufferDescriptorSize": 16 });
     let all = json!({
@@ -145,7 +145,7 @@ fn descriptors_of_another_size_are_refused_with_their_call() {
     for (options, code) in [(&["--dry-run"][..], 1), (&[], 2)] {
         let mut command = stage.lavascope();
         command.args(["replay", "--null", "trace.lava"]).args(options).env("LAVASCOPE_NULL_PROFILE", &profile);
-        on(&mut command, "1");
+        with_device_salt(&mut command, "1");
         let told = output(&mut command);
         let said = text(&[told.stdout, told.stderr].concat());
         assert!(told.status.code() == Some(code) && said.contains(expected), "{:?}: {said}", told.status);

@@ -6,29 +6,29 @@ use serde_json::Value;
 
 use crate::bad_input::compiled;
 use crate::common::{output, text};
-use crate::screen::Screen;
-use crate::stage::{Stage, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, samples, succeed};
 
 /// The calls of a trace, without times.
-fn calls(stage: &Stage, file: &str) -> Vec<String> {
+fn calls(stage: &TestEnvironment, file: &str) -> Vec<String> {
     let printed = succeed(stage.lavascope().args(["print", file]));
     let is_time = |it: &&str| it.starts_with("// ") && it.ends_with(" s");
     text(&printed.stdout).lines().filter(|it| !is_time(it)).map(str::to_owned).collect()
 }
 
-fn compared(stage: &Stage, file: &str, options: &[&str]) -> (Option<i32>, Value) {
+fn compared(stage: &TestEnvironment, file: &str, options: &[&str]) -> (Option<i32>, Value) {
     let told = output(stage.lavascope().args(["replay", "--json", file]).args(options));
     let value = serde_json::from_slice(&told.stdout).unwrap_or_else(|_| panic!("{}", text(&told.stderr)));
     (told.status.code(), value)
 }
 
-fn picture(stage: &Stage, folder: &str, frame: u64) -> Picture {
+fn picture(stage: &TestEnvironment, folder: &str, frame: u64) -> Picture {
     read(&stage.folder.join(folder).join(file_name(frame, 0))).expect("a picture")
 }
 
 #[test]
 fn what_a_program_presents_is_what_its_replay_presents() {
-    let (stage, screen) = (Stage::new("pictures"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("pictures"), XServer::start());
     let mut command = stage.lavascope();
     command.args([
         "capture",
@@ -68,7 +68,7 @@ fn what_a_program_presents_is_what_its_replay_presents() {
 /// It does not say itself that its images are copied.
 #[test]
 fn what_vkcube_shows_is_shown_again() {
-    let (stage, screen) = (Stage::new("pictures-vkcube"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("pictures-vkcube"), XServer::start());
     let mut command = stage.lavascope();
     command.args(["capture", "--screenshot", "0..", "--screenshots", "shots", "-o", "trace.lava"]);
     command.args(["--", "vkcube", "--c", "30", "--suppress_popups"]);
@@ -86,7 +86,7 @@ fn what_vkcube_shows_is_shown_again() {
 /// What we add stands between the application and the driver, and nowhere else.
 #[test]
 fn a_trace_with_pictures_is_the_same_trace() {
-    let stage = Stage::new("pictures-same");
+    let stage = TestEnvironment::new("pictures-same");
     let capture = |options: &[&str]| {
         let mut command = stage.lavascope();
         command.env("LAVASCOPE_NULL_LOG", stage.folder.join("driver.txt"));
@@ -118,7 +118,7 @@ fn a_trace_with_pictures_is_the_same_trace() {
 
 #[test]
 fn pictures_are_not_compared_with_themselves() {
-    let stage = Stage::new("pictures-themselves");
+    let stage = TestEnvironment::new("pictures-themselves");
     let mut command = stage.lavascope();
     command.args(["capture", "--null-driver", "--screenshot", "1", "-o", "trace.lava", "--"]).arg(samples());
     succeed(command.args(["present", "--no-check"]));
@@ -145,7 +145,7 @@ const PROFILE: &str = r#"{
 }"#;
 
 /// Captures the program that presents in a way, with pictures of all frames. Says what was told.
-fn presented(stage: &Stage, how: &str) -> String {
+fn presented(stage: &TestEnvironment, how: &str) -> String {
     let program = compiled(stage, "presents.c");
     let mut command = stage.lavascope();
     if how == "queue" {
@@ -160,7 +160,7 @@ fn presented(stage: &Stage, how: &str) -> String {
 /// Some of the presents wait for a semaphore, and nothing is destroyed at the end.
 #[test]
 fn windows_that_are_presented_together_have_pictures_of_their_own() {
-    let stage = Stage::new("pictures-windows");
+    let stage = TestEnvironment::new("pictures-windows");
     let told = presented(&stage, "windows");
     assert!(told.contains("lavascope: windows: 6 pictures\n"), "{told}");
     for (frame, window, width) in (0..3).flat_map(|it| [(it, 0, 7), (it, 1, 5)]) {
@@ -177,7 +177,7 @@ fn windows_that_are_presented_together_have_pictures_of_their_own() {
 
 #[test]
 fn what_cannot_be_copied_is_told_once() {
-    let stage = Stage::new("pictures-none");
+    let stage = TestEnvironment::new("pictures-none");
     for (how, why) in [
         ("format", "the format of its images cannot be shown"),
         ("shared", "its image is shared with the display"),

@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
 use crate::known::{on_wgpu, python, wgpu};
-use crate::screen::Screen;
-use crate::stage::{Stage, names, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, names, samples, succeed};
 
 /// Samples whose results the host does not read: this one only records, and submits nothing.
 const WITHOUT_RESULTS: [&str; 1] = ["recording"];
 
-fn captured(stage: &Stage, arguments: &[&str], display: Option<&Screen>) {
+fn captured(stage: &TestEnvironment, arguments: &[&str], display: Option<&XServer>) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     if let Some(it) = display {
@@ -22,20 +22,20 @@ fn captured(stage: &Stage, arguments: &[&str], display: Option<&Screen>) {
     succeed(&mut command);
 }
 
-fn replay(stage: &Stage, options: &[&str]) -> Command {
+fn replay(stage: &TestEnvironment, options: &[&str]) -> Command {
     let mut command = stage.lavascope();
     command.args(["replay", "--json", "trace.lava"]).args(options);
     command
 }
 
-fn replayed(stage: &Stage, options: &[&str]) -> Value {
+fn replayed(stage: &TestEnvironment, options: &[&str]) -> Value {
     let told = succeed(&mut replay(stage, options));
     serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
 #[test]
 fn every_sample_is_replayed_with_equal_results() {
-    let (stage, screen) = (Stage::new("replay"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay"), XServer::start());
     for name in names().iter().filter(|it| !is_only_for_null(it)) {
         let is_fault = name.starts_with("fault-");
         let mended = if is_fault { &["--mended"][..] } else { &[] };
@@ -56,7 +56,7 @@ fn every_sample_is_replayed_with_equal_results() {
 }
 
 /// What a replay did is captured, and replayed in its turn.
-fn replay_again(stage: &Stage, name: &str) {
+fn replay_again(stage: &TestEnvironment, name: &str) {
     let mut command = replay(stage, &["--recapture", "again.lava"]);
     let first = succeed(command.env("LAVASCOPE_CAPTURE_RESULTS", "1"));
     let first: Value = serde_json::from_slice(&first.stdout).expect("JSON");
@@ -69,7 +69,7 @@ fn replay_again(stage: &Stage, name: &str) {
 
 #[test]
 fn a_trace_runs_on_the_null_driver() {
-    let stage = Stage::new("replay-null");
+    let stage = TestEnvironment::new("replay-null");
     captured(&stage, &["threads", "--frames", "20"], None);
     let told = replayed(&stage, &["--null", "--repeat", "3"]);
     assert_eq!(told["seconds"].as_array().map(Vec::len), Some(3), "{told:#}");
@@ -78,7 +78,7 @@ fn a_trace_runs_on_the_null_driver() {
 
 #[test]
 fn frames_become_pictures_that_can_be_compared() {
-    let (stage, screen) = (Stage::new("replay-pictures"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-pictures"), XServer::start());
     captured(&stage, &["present"], Some(&screen));
     let shots = ["--screenshot", "0..2", "--screenshot", "4"];
     let told = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
@@ -98,7 +98,7 @@ fn frames_become_pictures_that_can_be_compared() {
 
 #[test]
 fn faults_are_found_while_a_trace_is_performed() {
-    let stage = Stage::new("replay-validate");
+    let stage = TestEnvironment::new("replay-validate");
     captured(&stage, &["fault-war-copy"], None);
     let told = output(&mut replay(&stage, &["--validate", "sync"]));
     assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
@@ -109,7 +109,7 @@ fn faults_are_found_while_a_trace_is_performed() {
 
 #[test]
 fn what_is_replayed_can_be_captured_and_replayed_again() {
-    let stage = Stage::new("replay-again");
+    let stage = TestEnvironment::new("replay-again");
     captured(&stage, &["textured"], None);
     replayed(&stage, &["--recapture", "again.lava"]);
     std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
@@ -119,7 +119,7 @@ fn what_is_replayed_can_be_captured_and_replayed_again() {
 
 #[test]
 fn what_cannot_be_replayed_is_told_with_its_place() {
-    let stage = Stage::new("replay-bad");
+    let stage = TestEnvironment::new("replay-bad");
     captured(&stage, &["compute"], None);
     let file = stage.folder.join("trace.lava");
     let told = output(&mut replay(&stage, &["--gpu", "77"]));
@@ -139,7 +139,7 @@ fn what_cannot_be_replayed_is_told_with_its_place() {
 /// SwiftShader, whose rows are closer.
 #[test]
 fn traces_of_another_gpu_give_the_same_results_here() {
-    let stage = Stage::new("replay-other-gpu");
+    let stage = TestEnvironment::new("replay-other-gpu");
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/other-gpu");
     for entry in std::fs::read_dir(folder).expect("the traces are here") {
         let path = entry.expect("it can be read").path();
@@ -154,7 +154,7 @@ fn traces_of_another_gpu_give_the_same_results_here() {
 
 #[test]
 fn threads_that_are_held_up_at_random_keep_their_order() {
-    let stage = Stage::new("replay-chaos");
+    let stage = TestEnvironment::new("replay-chaos");
     captured(&stage, &["threads-handoff", "--threads", "16"], None);
     for seed in ["1", "2", "3", "4"] {
         let told = replayed(&stage, &["--verify", "--chaos", seed]);
@@ -165,7 +165,7 @@ fn threads_that_are_held_up_at_random_keep_their_order() {
 
 #[test]
 fn vkcube_is_shown_again_and_again_the_same() {
-    let (stage, screen) = (Stage::new("replay-vkcube"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-vkcube"), XServer::start());
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "trace.lava", "--", "vkcube", "--c", "40", "--suppress_popups"]);
     succeed(command.env("DISPLAY", &screen.display));
@@ -182,7 +182,7 @@ fn vkcube_is_shown_again_and_again_the_same() {
 
 #[test]
 fn what_wgpu_drew_is_drawn_again() {
-    let stage = Stage::new("replay-wgpu");
+    let stage = TestEnvironment::new("replay-wgpu");
     for threads in [1, 4] {
         let mut command = stage.lavascope();
         command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
@@ -196,7 +196,7 @@ fn what_wgpu_drew_is_drawn_again() {
 /// Its shader changes a buffer in its place, in memory that the host has mapped, while the program goes on.
 #[test]
 fn what_the_device_is_about_to_write_is_not_written_for_it() {
-    let stage = Stage::new("replay-in-place");
+    let stage = TestEnvironment::new("replay-in-place");
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
     succeed(on_wgpu(&mut command, "../xtask/programs/wgpu_frames.py"));

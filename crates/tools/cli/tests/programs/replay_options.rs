@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::screen::{Compositor, Screen};
-use crate::stage::{Stage, samples, succeed};
+use crate::screen::{Compositor, XServer};
+use crate::stage::{TestEnvironment, samples, succeed};
 
-fn capture(stage: &Stage, program: &[&str], screen: &Screen) {
+fn capture(stage: &TestEnvironment, program: &[&str], screen: &XServer) {
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "trace.lava", "--"]).args(program).env("DISPLAY", &screen.display);
     succeed(&mut command);
 }
 
-fn capture_cube(stage: &Stage, screen: &Screen, frames: &str) {
+fn capture_cube(stage: &TestEnvironment, screen: &XServer, frames: &str) {
     capture(stage, &["vkcube", "--c", frames, "--suppress_popups"], screen);
 }
 
 /// A sample on the null driver, which has all that lavapipe lacks, and really copies.
-pub(crate) fn capture_on_null(stage: &Stage, arguments: &[&str]) {
+pub(crate) fn capture_on_null(stage: &TestEnvironment, arguments: &[&str]) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     let manifest = null_manifest(stage);
@@ -33,7 +33,7 @@ pub(crate) fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
 }
 
-pub(crate) fn null_manifest(stage: &Stage) -> PathBuf {
+pub(crate) fn null_manifest(stage: &TestEnvironment) -> PathBuf {
     let command = stage.lavascope();
     let library = command.get_envs().find(|it| it.0 == "LAVASCOPE_NULL_DRIVER_LIBRARY").and_then(|it| it.1);
     let library = library.expect("the stage sets it").to_str().expect("a path");
@@ -46,7 +46,7 @@ pub(crate) fn null_manifest(stage: &Stage) -> PathBuf {
     path
 }
 
-fn replay(stage: &Stage, options: &[&str]) -> Command {
+fn replay(stage: &TestEnvironment, options: &[&str]) -> Command {
     let mut command = stage.lavascope();
     command.args(["replay", "--json", "trace.lava"]).args(options);
     command
@@ -56,7 +56,7 @@ fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("JSON")
 }
 
-fn replayed(stage: &Stage, options: &[&str]) -> Value {
+fn replayed(stage: &TestEnvironment, options: &[&str]) -> Value {
     json(&succeed(&mut replay(stage, options)).stdout)
 }
 
@@ -66,7 +66,7 @@ fn length(list: &Value) -> Option<usize> {
 
 #[test]
 fn a_plan_names_the_device_and_what_it_cannot_do() {
-    let stage = Stage::new("replay-plan");
+    let stage = TestEnvironment::new("replay-plan");
     capture_on_null(&stage, &["fault-mesh-indirect", "--mended"]);
     let told = output(&mut replay(&stage, &["--dry-run"]));
     assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
@@ -91,7 +91,7 @@ fn a_plan_names_the_device_and_what_it_cannot_do() {
 
 #[test]
 fn a_plan_for_the_same_device_has_nothing_to_say() {
-    let (stage, screen) = (Stage::new("replay-plan-same"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-plan-same"), XServer::start());
     capture_cube(&stage, &screen, "5");
     let plan = replayed(&stage, &["--dry-run"]);
     let device = &plan["devices"][0];
@@ -109,7 +109,7 @@ fn a_plan_for_the_same_device_has_nothing_to_say() {
 
 #[test]
 fn some_frames_are_shown_as_in_the_whole() {
-    let (stage, screen) = (Stage::new("replay-frames"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-frames"), XServer::start());
     capture_cube(&stage, &screen, "60");
     let shots = ["--screenshot", "40..43", "--screenshots"];
     let whole = replayed(&stage, &[&shots[..], &["whole"]].concat());
@@ -131,7 +131,7 @@ fn some_frames_are_shown_as_in_the_whole() {
 
 #[test]
 fn similar_pictures_are_told_from_others() {
-    let (stage, screen) = (Stage::new("replay-similar"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-similar"), XServer::start());
     capture_cube(&stage, &screen, "40");
     replayed(&stage, &["--screenshot", "0..40", "--screenshots", "first"]);
     let copy = |from: u32| {
@@ -154,7 +154,7 @@ fn similar_pictures_are_told_from_others() {
 
 #[test]
 fn frames_are_known_by_their_hashes() {
-    let (stage, screen) = (Stage::new("replay-hashes"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-hashes"), XServer::start());
     capture_cube(&stage, &screen, "6");
     replayed(&stage, &["--hashes", "frames.json"]);
     let told = replayed(&stage, &["--threads", "1", "--compare-hashes", "frames.json"]);
@@ -173,7 +173,7 @@ fn frames_are_known_by_their_hashes() {
 
 #[test]
 fn the_original_speed_takes_as_long_as_the_program() {
-    let (stage, screen) = (Stage::new("replay-speed"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-speed"), XServer::start());
     capture_cube(&stage, &screen, "100");
     let info = json(&succeed(stage.lavascope().args(["info", "--json", "trace.lava"])).stdout);
     let program = info["seconds"].as_f64().expect("a number");
@@ -184,7 +184,7 @@ fn the_original_speed_takes_as_long_as_the_program() {
 
 #[test]
 fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
-    let (stage, screen) = (Stage::new("replay-loop"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-loop"), XServer::start());
     capture_cube(&stage, &screen, "20");
     let told = replayed(&stage, &["--loop=3", "--frames", "5..10"]);
     assert_eq!((length(&told["seconds"]), &told["frames"]), (Some(3), &5.into()), "{told:#}");
@@ -194,7 +194,7 @@ fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
         let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().expect("it starts");
         let picture = stage.folder.join(folder).join("frame-000000.png");
         while !picture.exists() {
-            assert!(is_running(&mut child));
+            assert!(poll_running(&mut child));
             std::thread::sleep(Duration::from_millis(50));
         }
         let pid = rustix::process::Pid::from_child(&child);
@@ -212,7 +212,7 @@ fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
 
 #[test]
 fn a_device_that_does_not_come_to_an_end_is_given_up() {
-    let stage = Stage::new("replay-stuck");
+    let stage = TestEnvironment::new("replay-stuck");
     succeed(stage.lavascope().args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg("timeline"));
     let printed = succeed(stage.lavascope().args(["print", "--json", "trace.lava"]));
     let calls = text(&printed.stdout);
@@ -238,7 +238,7 @@ fn a_device_that_does_not_come_to_an_end_is_given_up() {
 
 #[test]
 fn a_replay_waits_before_a_call_until_enter() {
-    let (stage, screen) = (Stage::new("replay-pause"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-pause"), XServer::start());
     capture_cube(&stage, &screen, "5");
     let mut command = replay(&stage, &["--pause-at", "40"]);
     let mut child =
@@ -248,7 +248,7 @@ fn a_replay_waits_before_a_call_until_enter() {
         assert!(lines.read_line(&mut said).expect("it says where it is") > 0, "{said}");
     }
     std::thread::sleep(Duration::from_millis(200));
-    assert!(is_running(&mut child));
+    assert!(poll_running(&mut child));
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
     assert!(!status.contains("THP_enabled:\t1"), "who only waits clears no large pages: {status}");
     child.stdin.take().expect("it has one").write_all(b"\n").expect("it listens");
@@ -259,13 +259,13 @@ fn a_replay_waits_before_a_call_until_enter() {
     assert!(text(&told.stderr).contains("names no call"), "{}", text(&told.stderr));
 }
 
-fn is_running(child: &mut Child) -> bool {
+fn poll_running(child: &mut Child) -> bool {
     child.try_wait().expect("it can be asked").is_none()
 }
 
 #[test]
 fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
-    let stage = Stage::new("replay-held");
+    let stage = TestEnvironment::new("replay-held");
     capture_on_null(&stage, &["timeline"]);
     for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
         let began = Instant::now();
@@ -279,7 +279,7 @@ fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
 
 #[test]
 fn rows_of_linear_images_go_where_they_are_here() {
-    let stage = Stage::new("replay-linear");
+    let stage = TestEnvironment::new("replay-linear");
     capture_on_null(&stage, &["linear"]);
     let told = replayed(&stage, &["--verify"]);
     let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
@@ -288,7 +288,7 @@ fn rows_of_linear_images_go_where_they_are_here() {
 
 #[test]
 fn frames_are_shown_in_a_window_and_captured_again() {
-    let (stage, screen) = (Stage::new("replay-window"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-window"), XServer::start());
     capture_cube(&stage, &screen, "8");
     let shots = ["--screenshot", "0..8", "--screenshots"];
     replayed(&stage, &[&shots[..], &["first"]].concat());
@@ -309,7 +309,7 @@ fn frames_are_shown_in_a_window_and_captured_again() {
 
 #[test]
 fn frames_are_shown_in_a_window_of_wayland() {
-    let (stage, screen, compositor) = (Stage::new("replay-wayland"), Screen::start(), Compositor::start());
+    let (stage, screen, compositor) = (TestEnvironment::new("replay-wayland"), XServer::start(), Compositor::start());
     capture_cube(&stage, &screen, "8");
     let shots = ["--screenshot", "0..8", "--screenshots"];
     replayed(&stage, &[&shots[..], &["first"]].concat());
@@ -331,7 +331,7 @@ fn frames_are_shown_in_a_window_of_wayland() {
 
 #[test]
 fn frames_are_in_a_capture_of_a_replay_that_nobody_sees() {
-    let (stage, screen) = (Stage::new("replay-unseen"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("replay-unseen"), XServer::start());
     capture_cube(&stage, &screen, "8");
     let shots = ["--screenshot", "0..8", "--screenshots"];
     replayed(&stage, &[&shots[..], &["first"]].concat());

@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// An X server.
-pub(crate) struct Screen {
+pub(crate) struct XServer {
     process: Child,
     pub(crate) display: String,
 }
 
-impl Screen {
+impl XServer {
     /// On a display that nobody uses.
-    pub(crate) fn start() -> Screen {
+    pub(crate) fn start() -> XServer {
         let mut command = Command::new("Xvfb");
         // Without `-noreset` the server begins anew when its last client leaves, and turns away who comes meanwhile.
         command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"]);
@@ -22,7 +22,7 @@ impl Screen {
         let mut number = String::new();
         let output = process.stdout.take().expect("the server's output");
         BufReader::new(output).read_line(&mut number).expect("the number of the display");
-        let screen = Screen { process, display: format!(":{}", number.trim()) };
+        let screen = XServer { process, display: format!(":{}", number.trim()) };
         assert!(screen.display.len() > 1, "Xvfb names no display");
         screen
     }
@@ -66,7 +66,7 @@ impl Drop for Compositor {
     }
 }
 
-impl Drop for Screen {
+impl Drop for XServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -26,16 +26,16 @@ const FOREIGN_VARIABLES: [&str; 14] = [
     "WAYLAND_DISPLAY",
 ];
 
-pub(crate) struct Stage {
+pub(crate) struct TestEnvironment {
     pub(crate) folder: PathBuf,
 }
 
 /// A program that ran under `run --stats --json`.
-pub(crate) struct Report(pub(crate) Value);
+pub(crate) struct RunReport(pub(crate) Value);
 
-impl Stage {
-    pub(crate) fn new(name: &str) -> Stage {
-        Stage { folder: home(&format!("programs-{name}")) }
+impl TestEnvironment {
+    pub(crate) fn new(name: &str) -> TestEnvironment {
+        TestEnvironment { folder: home(&format!("programs-{name}")) }
     }
 
     /// The program alone, in the same surroundings as under the layer.
@@ -52,22 +52,22 @@ impl Stage {
     }
 
     /// `lavascope run` with such options; what is added to the command are arguments of the program.
-    pub(crate) fn under(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn under_layer(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
         let mut command = self.lavascope();
         command.arg("run").args(options).arg("--").arg(program);
         command
     }
 
-    /// As [`Stage::under`], and what [`Stage::report`] reads is written.
-    pub(crate) fn counted(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
+    /// As [`TestEnvironment::under_layer`], and what [`TestEnvironment::report`] reads is written.
+    pub(crate) fn under_layer_with_report(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
         let all = [&["--stats", "--json", "report.json"], options].concat();
-        self.under(&all, program)
+        self.under_layer(&all, program)
     }
 
-    /// Of the last [`Stage::counted`] command that ended.
-    pub(crate) fn report(&self) -> Report {
+    /// Of the last [`TestEnvironment::under_layer_with_report`] command that ended.
+    pub(crate) fn report(&self) -> RunReport {
         let bytes = std::fs::read(self.folder.join("report.json")).expect("a report");
-        Report(serde_json::from_slice(&bytes).expect("JSON"))
+        RunReport(serde_json::from_slice(&bytes).expect("JSON"))
     }
 
     /// The manifest of the null driver, for programs that are not under the layer.
@@ -97,7 +97,7 @@ fn null_driver() -> PathBuf {
     path
 }
 
-impl Report {
+impl RunReport {
     /// One process ran to its end, and nobody has a complaint.
     pub(crate) fn assert_clean(&self, name: &str) {
         let document = &self.0;

@@ -4,27 +4,27 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::Screen;
-use crate::stage::{Stage, names, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, names, samples, succeed};
 
-fn captured(stage: &Stage, program: &[&str], screen: &Screen) {
+fn captured(stage: &TestEnvironment, program: &[&str], screen: &XServer) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).args(program).env("DISPLAY", &screen.display);
     succeed(&mut command);
 }
 
-fn trimmed(stage: &Stage, options: &[&str]) -> Value {
+fn trimmed(stage: &TestEnvironment, options: &[&str]) -> Value {
     let told = succeed(stage.lavascope().args(["trim", "--json", "trace.lava", "-o", "part.lava"]).args(options));
     serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
-fn replayed(stage: &Stage, file: &str, options: &[&str]) -> Value {
+fn replayed(stage: &TestEnvironment, file: &str, options: &[&str]) -> Value {
     let told = succeed(stage.lavascope().args(["replay", "--json", file]).args(options));
     serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
 /// The pictures of frames, one behind the other.
-fn pictures(stage: &Stage, file: &str, first: u64, count: u64) -> Vec<Vec<u8>> {
+fn pictures(stage: &TestEnvironment, file: &str, first: u64, count: u64) -> Vec<Vec<u8>> {
     let range = format!("{first}..{}", first + count);
     replayed(stage, file, &["--screenshot", &range, "--screenshots", "shots"]);
     let read = |it| std::fs::read(stage.folder.join(format!("shots/frame-{it:06}.png"))).expect("a picture");
@@ -33,7 +33,7 @@ fn pictures(stage: &Stage, file: &str, first: u64, count: u64) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_part_shows_what_the_whole_shows() {
-    let (stage, screen) = (Stage::new("trim-cube"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-cube"), XServer::start());
     captured(&stage, &["vkcube", "--c", "60"], &screen);
     let told = trimmed(&stage, &["--frames", "40..44"]);
     assert_eq!(told["frames"].as_u64(), Some(4), "{told:#}");
@@ -54,7 +54,7 @@ fn a_part_shows_what_the_whole_shows() {
 
 #[test]
 fn parts_of_every_sample_have_the_results_of_the_whole() {
-    let (stage, screen) = (Stage::new("trim-samples"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-samples"), XServer::start());
     let program = samples().to_str().expect("a path").to_owned();
     for name in names().iter().filter(|it| !is_only_for_null(it) && !it.starts_with("fault-")) {
         captured(&stage, &[&program, name], &screen);
@@ -76,7 +76,7 @@ fn parts_of_every_sample_have_the_results_of_the_whole() {
 
 #[test]
 fn spans_of_many_threads_can_be_left_out() {
-    let (stage, screen) = (Stage::new("trim-threads"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-threads"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "threads", "--threads", "4", "--frames", "30"], &screen);
     for part in ["10..12", "20..", "29.."] {
         let told = trimmed(&stage, &["--submits", part]);
@@ -95,7 +95,7 @@ fn spans_of_many_threads_can_be_left_out() {
 /// Rounds that are left out have moved a timeline semaphore on; whoever waits for it behind them finds it there.
 #[test]
 fn timelines_go_on_behind_what_is_left_out() {
-    let (stage, screen) = (Stage::new("trim-timeline"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-timeline"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "timeline", "--frames", "30"], &screen);
     let told = trimmed(&stage, &["--submits", "40..44"]);
     assert!(told["submits_left_out"].as_u64() > Some(20), "{told:#}");
@@ -112,7 +112,7 @@ fn timelines_go_on_behind_what_is_left_out() {
 
 #[test]
 fn a_part_that_is_not_there_is_told() {
-    let (stage, screen) = (Stage::new("trim-none"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-none"), XServer::start());
     captured(&stage, &[samples().to_str().expect("a path"), "compute"], &screen);
     let options = ["trim", "trace.lava", "-o", "part.lava", "--frames", "3..4"];
     let told = output(stage.lavascope().args(options));
@@ -123,7 +123,7 @@ fn a_part_that_is_not_there_is_told() {
 
 #[test]
 fn a_capture_ends_with_the_part_that_is_wanted() {
-    let (stage, screen) = (Stage::new("trim-capture"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-capture"), XServer::start());
     captured(&stage, &["vkcube", "--c", "40"], &screen);
     let whole = pictures(&stage, "trace.lava", 20, 3);
     let mut command = stage.lavascope();
@@ -150,7 +150,7 @@ fn a_capture_ends_with_the_part_that_is_wanted() {
 
 #[test]
 fn a_signal_begins_and_ends_the_part_that_is_wanted() {
-    let (stage, screen) = (Stage::new("trim-signal"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("trim-signal"), XServer::start());
     let mut command = stage.lavascope();
     command.args(["capture", "-o", "part.lava", "--signal", "--", "vkcube", "--c", "1000000"]);
     let mut capture = command.env("DISPLAY", &screen.display).spawn().expect("it can be started");

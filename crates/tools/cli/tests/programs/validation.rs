@@ -2,8 +2,8 @@
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::screen::Screen;
-use crate::stage::{Stage, names, samples, succeed};
+use crate::screen::XServer;
+use crate::stage::{TestEnvironment, names, samples, succeed};
 
 /// By driver: lavapipe, and the null driver; and by where hazards are looked for.
 const OPTIONS: [[&[&str]; 2]; 2] =
@@ -11,7 +11,7 @@ const OPTIONS: [[&[&str]; 2]; 2] =
 
 #[test]
 fn clean_samples_have_no_hazards() {
-    let (stage, screen) = (Stage::new("sync-clean"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("sync-clean"), XServer::start());
     for (modes, argument) in OPTIONS.into_iter().zip([None, Some("--no-check")]) {
         for (options, name) in modes.into_iter().flat_map(|it| names().into_iter().map(move |name| (it, name))) {
             // Without the device nobody knows which of its branches a shader takes.
@@ -19,7 +19,7 @@ fn clean_samples_have_no_hazards() {
             if argument.is_none() && is_only_for_null(&name) || is_undecided {
                 continue;
             }
-            let mut command = stage.counted(options, samples());
+            let mut command = stage.under_layer_with_report(options, samples());
             command.arg(&name).args(argument).env("DISPLAY", &screen.display);
             if name.starts_with("fault-") {
                 command.arg("--mended");
@@ -32,17 +32,17 @@ fn clean_samples_have_no_hazards() {
 
 #[test]
 fn the_exit_code_can_be_the_programs() {
-    let stage = Stage::new("sync-exit-code");
-    let run = succeed(stage.under(&["--sync", "--exit-code", "app"], samples()).args(["fault-war-copy"]));
+    let stage = TestEnvironment::new("sync-exit-code");
+    let run = succeed(stage.under_layer(&["--sync", "--exit-code", "app"], samples()).args(["fault-war-copy"]));
     assert!(text(&run.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&run.stderr));
 }
 
 /// What depends on a shader is an error to whoever wants it so.
 #[test]
 fn the_heuristic_makes_errors_of_what_is_likely() {
-    let stage = Stage::new("sync-heuristic");
+    let stage = TestEnvironment::new("sync-heuristic");
     for (value, severity) in [("0", "warning"), ("1", "error")] {
-        let mut command = stage.counted(OPTIONS[1][1], samples());
+        let mut command = stage.under_layer_with_report(OPTIONS[1][1], samples());
         command.env("VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC", value);
         output(command.args(["fault-missing-barrier-compute", "--no-check"]));
         let report = stage.report();
@@ -54,7 +54,7 @@ fn the_heuristic_makes_errors_of_what_is_likely() {
 /// Without `run`, and by the names that other layers have for it.
 #[test]
 fn the_khronos_name_switches_it_on() {
-    let stage = Stage::new("sync-khronos");
+    let stage = TestEnvironment::new("sync-khronos");
     succeed(stage.bare(env!("CARGO_BIN_EXE_lavascope")).args(["env", "--as-khronos"]));
     let mut command = stage.bare(samples());
     command.env("VK_LAYER_PATH", stage.folder.join("cache/lavascope/layer-as-khronos"));
@@ -66,9 +66,9 @@ fn the_khronos_name_switches_it_on() {
 
 #[test]
 fn vkcube_has_no_hazards() {
-    let (stage, screen) = (Stage::new("sync-vkcube"), Screen::start());
+    let (stage, screen) = (TestEnvironment::new("sync-vkcube"), XServer::start());
     for options in OPTIONS[0] {
-        succeed(stage.counted(options, "vkcube").args(["--c", "60"]).env("DISPLAY", &screen.display));
+        succeed(stage.under_layer_with_report(options, "vkcube").args(["--c", "60"]).env("DISPLAY", &screen.display));
         let report = stage.report();
         report.assert_clean("vkcube");
         assert_eq!(report.calls_of("vkQueuePresentKHR"), 60, "{:#}", report.0);

@@ -1,7 +1,7 @@
 //! What the generator knows of every structure and command, as data for the walkers.
 //!
 //! A [`Layout`] describes the bytes of a structure, a union, or the parameters of a command. `fields` is for
-//! people: names, types, places. `work` is for walkers: the few things in those bytes that are not plain values,
+//! people: names, types, places. `fixups` is for walkers: the few things in those bytes that are not plain values,
 //! with inline structures already flattened into their owner. A walker copies the bytes and then does the work.
 
 use lavascope_types::{Format, HandleType};
@@ -17,7 +17,7 @@ pub struct Layout {
     pub is_union: bool,
     pub returned_only: bool,
     pub fields: &'static [Field],
-    pub work: &'static [Work],
+    pub fixups: &'static [Fixup],
     /// Padding that C leaves undefined and a record keeps zero.
     pub gaps: &'static [Span],
     /// What an output structure carries into the call: its type and the capacities of its arrays.
@@ -33,7 +33,7 @@ impl Layout {
 
     /// Whether the bytes are the whole value: no pointers, handles or texts.
     pub const fn is_plain(&self) -> bool {
-        self.work.is_empty()
+        self.fixups.is_empty()
     }
 }
 
@@ -124,7 +124,7 @@ pub struct EnumDesc {
 }
 
 /// Something in a layout that is not a plain value.
-pub enum Work {
+pub enum Fixup {
     /// `pNext`.
     Chain {
         at: u32,
@@ -134,14 +134,14 @@ pub enum Work {
         at: u32,
         count: u32,
         ty: HandleType,
-        access: Access,
+        access: HandleAccess,
     },
     /// A 64-bit handle with its `VkObjectType` or `VkDebugReportObjectTypeEXT` beside it.
     TypedHandle {
         at: u32,
-        ty: Place,
+        ty: IntegerLocation,
         numbering: ObjectNumbering,
-        access: Access,
+        access: HandleAccess,
     },
     Pointer {
         at: u32,
@@ -159,14 +159,14 @@ pub enum Work {
     /// The work depends on a sibling's value. Without a case for it, the bytes are left zero.
     Select {
         union: Span,
-        selector: Place,
+        selector: IntegerLocation,
         cases: &'static [Case],
     },
     /// An inline array of which only so many elements are there; a record is zero behind them.
     Tail {
         array: Span,
         element: u32,
-        count: Place,
+        count: IntegerLocation,
     },
     /// A host or device address. The command decides which; a host address is opaque.
     DeviceOrHost {
@@ -174,26 +174,26 @@ pub enum Work {
     },
 }
 
-impl Work {
+impl Fixup {
     /// Where the work lies.
     pub const fn at(&self) -> u32 {
         match self {
-            Work::Chain { at }
-            | Work::Handles { at, .. }
-            | Work::TypedHandle { at, .. }
-            | Work::Pointer { at, .. }
-            | Work::Opaque { at }
-            | Work::Text { at, .. }
-            | Work::DeviceOrHost { at } => *at,
-            Work::Select { union, .. } => union.at,
-            Work::Tail { array, .. } => array.at,
+            Fixup::Chain { at }
+            | Fixup::Handles { at, .. }
+            | Fixup::TypedHandle { at, .. }
+            | Fixup::Pointer { at, .. }
+            | Fixup::Opaque { at }
+            | Fixup::Text { at, .. }
+            | Fixup::DeviceOrHost { at } => *at,
+            Fixup::Select { union, .. } => union.at,
+            Fixup::Tail { array, .. } => array.at,
         }
     }
 }
 
 /// Whether other threads may use an object during the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum HandleAccess {
     Shared,
     /// The parameter is externally synchronized, always or under conditions that the specification tells in prose.
     Exclusive,
@@ -214,24 +214,24 @@ pub struct Case {
     pub field: u32,
     /// The bytes of the union that this case uses.
     pub size: u32,
-    pub work: &'static [Work],
+    pub fixups: &'static [Fixup],
     pub gaps: &'static [Span],
 }
 
 /// A pointer and everything needed to copy what it points to.
 pub struct Pointer {
-    pub to: Target,
+    pub to: Pointee,
     pub len: Len,
-    pub read: Read,
+    pub read: ReadCondition,
     pub direction: Direction,
     /// A sibling with the distance in bytes between elements in C memory; records are dense.
-    pub stride: Option<Place>,
+    pub stride: Option<IntegerLocation>,
     /// Of the objects behind it, where they are handles.
-    pub access: Access,
+    pub access: HandleAccess,
 }
 
 /// What one element behind a pointer is.
-pub enum Target {
+pub enum Pointee {
     /// Plain values of this type.
     Values(Ty),
     Struct(&'static Layout),
@@ -249,7 +249,7 @@ pub enum Target {
     Template,
 }
 
-/// Whose knowledge tells the size of a [`Target::Blob`].
+/// Whose knowledge tells the size of a [`Pointee::Blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blob {
     ShaderGroupCaptureReplayHandle,
@@ -265,10 +265,10 @@ pub enum Blob {
 pub enum Len {
     Fixed(u32),
     /// An integer in the same structure or behind one of its pointers.
-    At(Place),
+    At(IntegerLocation),
     /// `(value + add) / divide`.
     Scaled {
-        of: Place,
+        of: IntegerLocation,
         add: u32,
         divide: u32,
     },
@@ -293,28 +293,28 @@ pub enum LenRule {
 
 /// Where an integer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Behind the pointer at this place of the structure, or [`Place::HERE`].
+pub struct IntegerLocation {
+    /// Behind the pointer at this place of the structure, or [`IntegerLocation::HERE`].
     pub through: u32,
     pub at: u32,
     /// Bytes: 1, 2, 4 or 8.
     pub width: u8,
 }
 
-impl Place {
+impl IntegerLocation {
     pub const HERE: u32 = u32::MAX;
 }
 
 /// When a pointer is read at all. Where it is not, it may be garbage, and a record says null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadCondition {
     Always,
     /// A sibling has one of these values.
-    Is(Place, &'static [i64]),
+    Is(IntegerLocation, &'static [i64]),
     /// A sibling has any of these bits.
-    Has(Place, u64),
+    Has(IntegerLocation, u64),
     /// A sibling has none of these bits.
-    Lacks(Place, u64),
+    Lacks(IntegerLocation, u64),
     /// By hand, in `event::rules`.
     Rule(ReadRule),
 }
@@ -373,7 +373,7 @@ pub enum Direction {
 /// A command: its parameters before the call, its result and outputs after.
 pub struct CommandDesc {
     pub name: &'static str,
-    pub level: Level,
+    pub level: CommandLevel,
     pub parameters: &'static Layout,
     /// None for a command that returns nothing and writes nothing.
     pub outputs: Option<&'static Outputs>,
@@ -385,7 +385,7 @@ pub struct CommandDesc {
 
 /// Whose dispatch table has a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum CommandLevel {
     /// Callable without an instance.
     Global,
     Instance,
@@ -397,13 +397,13 @@ pub enum Level {
 pub struct Outputs {
     pub layout: &'static Layout,
     /// Where each field of the layout comes from, in the same order.
-    pub sources: &'static [Source],
+    pub sources: &'static [OutputSource],
     pub result: ResultKind,
 }
 
 /// Where a field of the outputs comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum OutputSource {
     Result,
     /// A parameter at this place of the parameter image.
     Parameter {
@@ -411,7 +411,7 @@ pub enum Source {
         is_output: bool,
     },
     /// An integer behind a parameter, needed as a length.
-    Through(Place),
+    Through(IntegerLocation),
 }
 
 /// What a command's return value says about its outputs.

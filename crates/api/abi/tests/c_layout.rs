@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command as Process;
 
-use lavascope_abi::desc::{EnumDesc, Field, Layout, Target, Ty};
+use lavascope_abi::desc::{EnumDesc, Field, Layout, Pointee, Ty};
 use lavascope_abi::{COMMANDS, HandleType, STRUCTURES, command_by_name, structure_by_name};
 
 const INSTALL: &str = "install the C headers and a compiler: apt-get install libvulkan-dev gcc";
@@ -326,18 +326,18 @@ fn compare_type(headers: &Headers, field: &Member, own: &Field) -> Option<Result
         (0, Ty::Char) => same(base == "char"),
         (0, Ty::Pointer(_) | Ty::Chain) => same(false),
         (1, Ty::Pointer(pointer)) => match &pointer.to {
-            Target::Handle(handle) => same(handle.name() == base),
-            Target::Struct(layout) => same(is_struct(layout)),
-            Target::Text => same(base == "char"),
-            Target::Values(_) => {
+            Pointee::Handle(handle) => same(handle.name() == base),
+            Pointee::Struct(layout) => same(is_struct(layout)),
+            Pointee::Text => same(base == "char"),
+            Pointee::Values(_) => {
                 same(!headers.structures.contains_key(base) && !headers.handles.contains_key(base) && base != "char")
             }
-            Target::AnyStruct => same(base == "VkBaseOutStructure"),
+            Pointee::AnyStruct => same(base == "VkBaseOutStructure"),
             _ => same(base == "void" || !headers.structures.contains_key(base)),
         },
         // The two generic structures of the headers point to themselves.
         (1, Ty::Chain) => same(base == "void" || base.starts_with("VkBase")),
-        (2.., Ty::Pointer(pointer)) => same(matches!(pointer.to, Target::Pointer(_) | Target::Opaque)),
+        (2.., Ty::Pointer(pointer)) => same(matches!(pointer.to, Pointee::Pointer(_) | Pointee::Opaque)),
         (1.., Ty::Opaque) => None,
         (1.., _) => same(false),
         _ => None,

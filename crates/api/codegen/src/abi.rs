@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use lavascope_registry::{BlockKind, ConstantValue, Enum, Registry};
+use lavascope_registry::{VersionOrExtensionKind, ConstantValue, Enum, Registry};
 
 use crate::Files;
 use crate::model::*;
 use crate::names;
 use crate::tables;
-use crate::text::{Text, array};
+use crate::text::{SourceText, array};
 
 pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
-    let mut out = Output { files, modules: BTreeMap::new() };
-    for block in &registry.blocks {
+    let mut out = ModuleWriter { files, modules: BTreeMap::new() };
+    for block in &registry.versions_and_extensions {
         let module = names::block_module(&block.name);
-        let (mut structs, mut enums, mut commands) = (Parts::default(), Parts::default(), Parts::default());
+        let (mut structs, mut enums, mut commands) = (EmittedItem::default(), EmittedItem::default(), EmittedItem::default());
         for name in own_items(registry, &block.types, &block.name) {
             emit_type(registry, model, name, &mut structs, &mut enums);
         }
@@ -25,7 +25,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
         }
         for (suffix, parts) in [("", structs), ("_enums", enums), ("_commands", commands)] {
             // The core versions are long; extensions keep everything in one file.
-            let is_version = block.kind == BlockKind::Version;
+            let is_version = block.kind == VersionOrExtensionKind::Version;
             let name = if is_version { format!("{module}{suffix}") } else { module.clone() };
             let head = format!("// {}.", block.name);
             out.append("types", &name, &head, &parts.types);
@@ -46,18 +46,18 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
 
 /// What one item brings to each of the two crates.
 #[derive(Default)]
-struct Parts {
+struct EmittedItem {
     types: String,
     tables: String,
 }
 
 /// The files being written, and the parts of each crate's one module.
-struct Output<'a> {
+struct ModuleWriter<'a> {
     files: &'a mut Files,
     modules: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Output<'_> {
+impl ModuleWriter<'_> {
     /// Adds to a part of a crate's module, which begins with its head.
     fn append(&mut self, krate: &'static str, module: &str, head: &str, body: &str) {
         if body.is_empty() {
@@ -66,7 +66,7 @@ impl Output<'_> {
         let modules = self.modules.entry(krate).or_default();
         let file = self.files.entry(path(krate, module)).or_insert_with(|| {
             modules.push(module.to_owned());
-            let mut text = Text::rust_part(krate, "abi");
+            let mut text = SourceText::rust_part(krate, "abi");
             text.line(head);
             text.finish()
         });
@@ -77,7 +77,7 @@ impl Output<'_> {
     fn finish(&mut self, krate: &'static str, uses: &[&str]) {
         let mut modules = self.modules.remove(krate).unwrap_or_default();
         modules.sort();
-        let mut text = Text::rust(krate, "abi");
+        let mut text = SourceText::rust(krate, "abi");
         text.blank();
         uses.iter().for_each(|it| text.line(it));
         text.blank();
@@ -94,7 +94,7 @@ fn path(krate: &str, module: &str) -> PathBuf {
 fn own_items<'r>(registry: &'r Registry, items: &'r [String], block: &str) -> Vec<&'r str> {
     let mut seen = Vec::new();
     for name in items {
-        let is_here = registry.block_of(name).is_some_and(|it| it.name == block);
+        let is_here = registry.introduced_by(name).is_some_and(|it| it.name == block);
         if is_here && !registry.aliases.contains_key(name) && !seen.contains(&name.as_str()) {
             seen.push(name.as_str());
         }
@@ -109,7 +109,7 @@ fn own_items<'r>(registry: &'r Registry, items: &'r [String], block: &str) -> Ve
     seen
 }
 
-fn emit_type(registry: &Registry, model: &Model, name: &str, structs: &mut Parts, enums: &mut Parts) {
+fn emit_type(registry: &Registry, model: &Model, name: &str, structs: &mut EmittedItem, enums: &mut EmittedItem) {
     if let Some(layout) = model.layouts.get(name) {
         emit_structure(layout, structs);
     } else if registry.handles.contains_key(name) {
@@ -173,7 +173,7 @@ fn emit_enum_names(c_name: &str, it: &Enum, out: &mut String) {
 }
 
 /// Structures as C lays them out; unions as words, with a safe accessor per member.
-fn emit_structure(layout: &Layout, parts: &mut Parts) {
+fn emit_structure(layout: &Layout, parts: &mut EmittedItem) {
     let (rust, out) = (&layout.rust_name, &mut parts.types);
     let _ = writeln!(out, "\n#[repr(C)]\npub struct {rust} {{");
     if layout.is_union {
@@ -200,8 +200,8 @@ fn emit_layout(layout: &Layout, out: &mut String) {
 }
 
 /// One check of all sizes at once.
-fn emit_sizes(model: &Model, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_sizes(model: &Model, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.line("sizes! {");
     let images = model
@@ -215,7 +215,7 @@ fn emit_sizes(model: &Model, out: &mut Output<'_>) {
     out.append("types", "sizes", "// The sizes of all structures and images.", &text.finish());
 }
 
-fn emit_command(command: &Command, parts: &mut Parts) {
+fn emit_command(command: &CommandModel, parts: &mut EmittedItem) {
     let images = [Some(&command.parameters), command.outputs.as_ref().map(|it| &it.layout)];
     let out = &mut parts.types;
     for layout in images.into_iter().flatten() {
@@ -233,8 +233,8 @@ fn emit_command(command: &Command, parts: &mut Parts) {
     let _ = writeln!(parts.tables, "{}", command_desc(command));
 }
 
-fn command_desc(command: &Command) -> String {
-    let name = names::screaming(&command.rust_name);
+fn command_desc(command: &CommandModel) -> String {
+    let name = names::screaming_snake_case(&command.rust_name);
     let outputs = match &command.outputs {
         None => "None".to_owned(),
         Some(it) => format!(
@@ -245,7 +245,7 @@ fn command_desc(command: &Command) -> String {
         ),
     };
     format!(
-        "pub static {name}_COMMAND: CommandDesc = CommandDesc {{\n    name: \"{}\",\n    level: Level::{},\n    \
+        "pub static {name}_COMMAND: CommandDesc = CommandDesc {{\n    name: \"{}\",\n    level: CommandLevel::{},\n    \
          parameters: &{},\n    outputs: {outputs},\n    aliases: &{},\n    block: \"{}\",\n}};",
         command.c_name,
         command.level,
@@ -255,11 +255,11 @@ fn command_desc(command: &Command) -> String {
     )
 }
 
-fn source(source: &Source) -> String {
+fn source(source: &OutputSource) -> String {
     match source {
-        Source::Result => "Source::Result".to_owned(),
-        Source::Parameter { at, is_output } => format!("Source::Parameter {{ at: {at}, is_output: {is_output} }}"),
-        Source::Through(place) => format!("Source::Through({})", tables::place_text(place)),
+        OutputSource::Result => "OutputSource::Result".to_owned(),
+        OutputSource::Parameter { at, is_output } => format!("OutputSource::Parameter {{ at: {at}, is_output: {is_output} }}"),
+        OutputSource::Through(place) => format!("OutputSource::Through({})", tables::integer_location_text(place)),
     }
 }
 
@@ -277,8 +277,8 @@ fn result_kind(kind: &ResultKind) -> String {
     }
 }
 
-fn emit_constants(registry: &Registry, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_constants(registry: &Registry, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.line("/// The registry's version: the patch of the Vulkan version that these tables describe.");
     text.line(format!("pub const HEADER_VERSION: u32 = {};", registry.header_version));
@@ -295,8 +295,8 @@ fn emit_constants(registry: &Registry, out: &mut Output<'_>) {
     out.append("types", "constants", "// Constants that belong to no enum.", &text.finish());
 }
 
-fn emit_handles(registry: &Registry, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_handles(registry: &Registry, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.line("handle_types! {");
     for (number, (name, it)) in registry.handles.iter().enumerate() {
@@ -329,20 +329,20 @@ fn report_number(registry: &Registry, object_type: &str) -> i64 {
     found.map_or(-1, |it| it.value)
 }
 
-fn emit_command_table(model: &Model, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_command_table(model: &Model, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.blank();
     text.line("command_table! {");
     for (number, command) in model.commands.values().enumerate() {
-        text.line(format!("    {} = {number}, {}_COMMAND;", command.rust_name, names::screaming(&command.rust_name)));
+        text.line(format!("    {} = {number}, {}_COMMAND;", command.rust_name, names::screaming_snake_case(&command.rust_name)));
     }
     text.line("}");
     out.append("abi", "command_table", "// Every command by number, sorted by name.", &text.finish());
 }
 
-fn emit_structure_types(model: &Model, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_structure_types(model: &Model, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.blank();
     text.line("/// Sorted by name in C.");
@@ -369,8 +369,8 @@ fn emit_structure_types(model: &Model, out: &mut Output<'_>) {
 }
 
 /// Enums and commands by name, and the other names of types.
-fn emit_names(registry: &Registry, model: &Model, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_names(registry: &Registry, model: &Model, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.line("/// Sorted by name in C.");
     text.line("pub static ENUMS: &[&EnumDesc] = &[");
@@ -401,8 +401,8 @@ fn emit_names(registry: &Registry, model: &Model, out: &mut Output<'_>) {
     out.append("abi", "names", "// Enums and commands by name, and other names of types.", &text.finish());
 }
 
-fn emit_sync(registry: &Registry, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_sync(registry: &Registry, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.blank();
     let stage = |name: &String| flag(registry, "VkPipelineStageFlagBits2", "PipelineStageFlags2", name);
@@ -464,8 +464,8 @@ fn or_zero(names: &[String], show: &dyn Fn(&String) -> String) -> String {
     if names.is_empty() { "0".to_owned() } else { names.iter().map(show).collect::<Vec<_>>().join(" | ") }
 }
 
-fn emit_formats(registry: &Registry, out: &mut Output<'_>) {
-    let mut text = Text::part();
+fn emit_formats(registry: &Registry, out: &mut ModuleWriter<'_>) {
+    let mut text = SourceText::part();
     text.blank();
     text.blank();
     text.line("pub static FORMATS: &[FormatDesc] = &[");

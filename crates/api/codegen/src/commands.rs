@@ -4,27 +4,27 @@ use std::collections::BTreeSet;
 
 use lavascope_registry as registry;
 
-use crate::layout::{Layouts, Owner};
+use crate::layout::{LayoutBuilder, FieldOwner};
 use crate::model::*;
 use crate::names;
 use crate::overrides;
 use crate::pointers;
 
-pub(crate) fn all(layouts: &mut Layouts<'_>) -> Vec<Command> {
+pub(crate) fn command_models(layouts: &mut LayoutBuilder<'_>) -> Vec<CommandModel> {
     let registry = layouts.registry;
     let with_outputs = structures_with_outputs(layouts);
     registry.commands.iter().map(|(name, it)| command(layouts, name, it, &with_outputs)).collect()
 }
 
 fn command(
-    layouts: &mut Layouts<'_>,
+    layouts: &mut LayoutBuilder<'_>,
     c_name: &str,
-    command: &registry::Command,
+    command: &registry::RegistryCommand,
     with_outputs: &BTreeSet<String>,
-) -> Command {
+) -> CommandModel {
     let registry = layouts.registry;
     let owner =
-        Owner { name: c_name, is_command: true, is_union: false, returned_only: false, fields: &command.parameters };
+        FieldOwner { name: c_name, is_command: true, is_union: false, returned_only: false, fields: &command.parameters };
     let mut parameters = layouts.lay_out(&owner);
     parameters.rust_name = format!("{}Params", names::command_name(c_name));
     // Parameter images are whole words, so that blocks behind them are aligned.
@@ -36,7 +36,7 @@ fn command(
     };
     let outputs = outputs(layouts, &owner, &parameters, command, with_outputs);
     let aliases = registry.aliases.iter().filter(|(_, to)| *to == c_name).map(|(from, _)| from.clone()).collect();
-    Command {
+    CommandModel {
         c_name: c_name.to_owned(),
         rust_name: names::command_name(c_name),
         level: level(c_name, command),
@@ -44,7 +44,7 @@ fn command(
         outputs,
         result_type,
         aliases,
-        block: registry.block_of(c_name).map(|it| it.name.clone()).unwrap_or_default(),
+        block: registry.introduced_by(c_name).map(|it| it.name.clone()).unwrap_or_default(),
     }
 }
 
@@ -60,7 +60,7 @@ fn pad_to_words(layout: &mut Layout) {
     layout.align = 8;
 }
 
-fn level(c_name: &str, command: &registry::Command) -> &'static str {
+fn level(c_name: &str, command: &registry::RegistryCommand) -> &'static str {
     if c_name == "vkGetInstanceProcAddr" {
         return "Global";
     }
@@ -73,14 +73,14 @@ fn level(c_name: &str, command: &registry::Command) -> &'static str {
 }
 
 /// Structures from which an output pointer can be reached, through members or their chains.
-fn structures_with_outputs(layouts: &mut Layouts<'_>) -> BTreeSet<String> {
+fn structures_with_outputs(layouts: &mut LayoutBuilder<'_>) -> BTreeSet<String> {
     let registry = layouts.registry;
     let mut found = BTreeSet::new();
     loop {
         let before = found.len();
         for (name, it) in &registry.structs {
             let layout = layouts.structure(name);
-            if !it.returned_only && layout.work.iter().any(|work| reaches_output(work, &found)) {
+            if !it.returned_only && layout.fixups.iter().any(|work| reaches_output(work, &found)) {
                 found.insert(name.clone());
                 found.extend(it.extends.iter().cloned());
             }
@@ -94,10 +94,10 @@ fn structures_with_outputs(layouts: &mut Layouts<'_>) -> BTreeSet<String> {
     }
 }
 
-fn reaches_output(work: &Work, found: &BTreeSet<String>) -> bool {
+fn reaches_output(work: &Fixup, found: &BTreeSet<String>) -> bool {
     match work {
-        Work::Pointer { pointer, .. } => pointer_reaches_output(pointer, found),
-        Work::Select { cases, .. } => cases.iter().flat_map(|it| &it.work).any(|it| reaches_output(it, found)),
+        Fixup::Pointer { pointer, .. } => pointer_reaches_output(pointer, found),
+        Fixup::Select { cases, .. } => cases.iter().flat_map(|it| &it.fixups).any(|it| reaches_output(it, found)),
         _ => false,
     }
 }
@@ -105,25 +105,25 @@ fn reaches_output(work: &Work, found: &BTreeSet<String>) -> bool {
 fn pointer_reaches_output(pointer: &Pointer, found: &BTreeSet<String>) -> bool {
     pointer.direction != Direction::In
         || match &pointer.to {
-            Target::Struct(name) => found.contains(name),
-            Target::Pointer(inner) => pointer_reaches_output(inner, found),
+            Pointee::Struct(name) => found.contains(name),
+            Pointee::Pointer(inner) => pointer_reaches_output(inner, found),
             _ => false,
         }
 }
 
 /// Result first, then the integers needed as lengths, then the outputs, each once.
 fn outputs(
-    layouts: &mut Layouts<'_>,
-    owner: &Owner<'_>,
+    layouts: &mut LayoutBuilder<'_>,
+    owner: &FieldOwner<'_>,
     parameters: &Layout,
-    command: &registry::Command,
+    command: &registry::RegistryCommand,
     with_outputs: &BTreeSet<String>,
 ) -> Option<Outputs> {
-    let mut fields: Vec<registry::Field> = Vec::new();
+    let mut fields: Vec<registry::RegistryField> = Vec::new();
     let mut sources = Vec::new();
     if command.result.base != "void" {
         fields.push(result_field(command));
-        sources.push(Source::Result);
+        sources.push(OutputSource::Result);
     }
     for (index, parameter) in owner.fields.iter().enumerate() {
         let placed = &parameters.fields[index];
@@ -139,21 +139,21 @@ fn outputs(
         }
         if !fields.iter().any(|it| it.name == field.name) {
             fields.push(field);
-            sources.push(Source::Parameter { at: placed.at, is_output });
+            sources.push(OutputSource::Parameter { at: placed.at, is_output });
         }
     }
     if fields.is_empty() {
         return None;
     }
     let name = format!("{}:outputs", owner.name);
-    let inner = Owner { name: &name, is_command: true, is_union: false, returned_only: false, fields: &fields };
+    let inner = FieldOwner { name: &name, is_command: true, is_union: false, returned_only: false, fields: &fields };
     let mut layout = layouts.lay_out(&inner);
     layout.rust_name = format!("{}Outputs", names::command_name(owner.name));
     pad_to_words(&mut layout);
     Some(Outputs { layout, sources, result: result_kind(layouts, owner.name, command) })
 }
 
-fn is_output(parameter: &registry::Field, placed: &Field) -> bool {
+fn is_output(parameter: &registry::RegistryField, placed: &Field) -> bool {
     let is_const = parameter.ty.pointers.iter().any(|it| *it);
     match &placed.ty {
         Ty::Pointer(_) => !is_const,
@@ -161,8 +161,8 @@ fn is_output(parameter: &registry::Field, placed: &Field) -> bool {
     }
 }
 
-fn result_field(command: &registry::Command) -> registry::Field {
-    registry::Field {
+fn result_field(command: &registry::RegistryCommand) -> registry::RegistryField {
+    registry::RegistryField {
         name: "result".to_owned(),
         ty: command.result.clone(),
         len: vec![],
@@ -182,12 +182,12 @@ fn result_field(command: &registry::Command) -> registry::Field {
 
 /// Brings the integer that a length names into the outputs and makes the length name it there.
 fn add_length(
-    layouts: &mut Layouts<'_>,
-    owner: &Owner<'_>,
+    layouts: &mut LayoutBuilder<'_>,
+    owner: &FieldOwner<'_>,
     parameters: &Layout,
     len: &mut registry::Length,
-    fields: &mut Vec<registry::Field>,
-    sources: &mut Vec<Source>,
+    fields: &mut Vec<registry::RegistryField>,
+    sources: &mut Vec<OutputSource>,
 ) {
     let path = match len {
         registry::Length::Path(path) => path.clone(),
@@ -200,15 +200,15 @@ fn add_length(
     };
     let Some(index) = owner.fields.iter().position(|it| it.name == path[0]) else { return };
     let (field, source) = if path.len() == 2 {
-        let Some(place) = pointers::place(layouts, owner, &path) else { return };
+        let Some(place) = pointers::integer_location(layouts, owner, &path) else { return };
         let inner = layouts.registry.resolve(&owner.fields[index].ty.base).to_owned();
         let members = &layouts.registry.structs[&inner].fields;
         let Some(member) = members.iter().find(|it| it.name == path[1]) else { return };
         *len = registry::Length::Path(vec![member.name.clone()]);
-        (member.clone(), Source::Through(place))
+        (member.clone(), OutputSource::Through(place))
     } else {
         let is_output = owner.fields[index].ty.is_pointer();
-        (owner.fields[index].clone(), Source::Parameter { at: parameters.fields[index].at, is_output })
+        (owner.fields[index].clone(), OutputSource::Parameter { at: parameters.fields[index].at, is_output })
     };
     if !fields.iter().any(|it| it.name == field.name) {
         fields.push(field);
@@ -216,7 +216,7 @@ fn add_length(
     }
 }
 
-fn result_kind(layouts: &mut Layouts<'_>, c_name: &str, command: &registry::Command) -> ResultKind {
+fn result_kind(layouts: &mut LayoutBuilder<'_>, c_name: &str, command: &registry::RegistryCommand) -> ResultKind {
     match command.result.base.as_str() {
         "void" => ResultKind::Void,
         "VkResult" => {

@@ -6,7 +6,7 @@ use crate::Files;
 use crate::marshal;
 use crate::model::*;
 use crate::names;
-use crate::text::Text;
+use crate::text::SourceText;
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
     files.insert(PathBuf::from("crates/layer/layer/src/generated/mod.rs"), dispatch_tables(model));
@@ -14,7 +14,7 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
 
 /// One table per level, and a shim for every command.
 fn dispatch_tables(model: &Model) -> String {
-    let mut text = Text::rust("layer", "entry_points");
+    let mut text = SourceText::rust("layer", "entry_points");
     text.blank();
     text.line("use lavascope_abi::*;");
     text.blank();
@@ -29,7 +29,7 @@ fn dispatch_tables(model: &Model) -> String {
         for it in model.commands.values().filter(|it| levels.contains(&it.level)) {
             let names: Vec<String> =
                 std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
-            text.line(format!("        {}: Fn{} = [{}],", names::snake(&it.rust_name), it.rust_name, names.join(", ")));
+            text.line(format!("        {}: Fn{} = [{}],", names::snake_case(&it.rust_name), it.rust_name, names.join(", ")));
         }
         text.line("    }\n}");
     }
@@ -38,7 +38,7 @@ fn dispatch_tables(model: &Model) -> String {
 }
 
 /// One line per command: its name, its level, how it is packed, whether it has outputs, its parameters and result.
-fn shims(model: &Model, text: &mut Text) {
+fn shims(model: &Model, text: &mut SourceText) {
     text.blank();
     text.line("shims! {");
     for it in model.commands.values().filter(|it| it.level != "Global") {
@@ -51,9 +51,9 @@ fn shims(model: &Model, text: &mut Text) {
         let parameter = |it: &Field| format!("{}: {}", it.rust_name, it.rust_type);
         let parameters: Vec<String> = it.parameters.fields.iter().map(parameter).collect();
         let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
-        let name = names::snake(&it.rust_name);
+        let name = names::snake_case(&it.rust_name);
         let head = format!("{name}: {}, {}, Fn{}, {level}", it.rust_name, it.parameters.rust_name, it.rust_name);
-        let straight = if marshal::is_straight(it) { format!("straight::{name}") } else { String::new() };
+        let straight = if marshal::is_unrolled(it) { format!("straight::{name}") } else { String::new() };
         let leave = if it.outputs.is_some() { "Leaves" } else { "Silent" };
         text.line(format!("    {head}, [{straight}], {leave} = fn({}) -> {result};", parameters.join(", ")));
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use crate::Files;
 use crate::model::*;
 use crate::names;
-use crate::text::Text;
+use crate::text::SourceText;
 
 /// Commands beside the recorded ones that programs call in every frame.
 const HOT: &[&str] = &[
@@ -28,7 +28,7 @@ const HOT: &[&str] = &[
 ];
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
-    let mut text = Text::rust("marshal", "in_place");
+    let mut text = SourceText::rust("marshal", "in_place");
     text.blank();
     text.line("use lavascope_abi::*;");
     text.blank();
@@ -36,9 +36,9 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.line("use crate::unpack::HandleResolver;");
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
-    for command in model.commands.values().filter(|it| is_placed(model, it)) {
-        for it in &command.parameters.work {
-            collect(model, it, &mut structures);
+    for command in model.commands.values().filter(|it| is_unpacked_in_place(model, it)) {
+        for it in &command.parameters.fixups {
+            collect_structures(model, it, &mut structures);
         }
         commands.push(command);
     }
@@ -54,54 +54,54 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
 }
 
 /// Whether records of a command are made into C memory where they lie.
-fn is_placed(model: &Model, command: &Command) -> bool {
+fn is_unpacked_in_place(model: &Model, command: &CommandModel) -> bool {
     let name = command.c_name.as_str();
     let is_hot = name.starts_with("vkCmd") || HOT.contains(&name);
-    is_hot && command.parameters.work.iter().all(|it| is_simple(it) && leads_to_known(model, it, 0))
+    is_hot && command.parameters.fixups.iter().all(|it| is_simple(it) && points_to_known(model, it, 0))
 }
 
 /// What can be done where it lies. Which pointers a call ignores is no matter: they are null in a record.
-fn is_simple(work: &Work) -> bool {
+fn is_simple(work: &Fixup) -> bool {
     match work {
-        Work::Chain { .. } | Work::Handles { .. } => true,
-        Work::Pointer { pointer, .. } => {
+        Fixup::Chain { .. } | Fixup::Handles { .. } => true,
+        Fixup::Pointer { pointer, .. } => {
             pointer.direction == Direction::In
                 && pointer.stride.is_none()
-                && matches!(pointer.len, Len::Fixed(_) | Len::At(Place { through: None, .. }))
-                && matches!(pointer.to, Target::Values(..) | Target::Handle(_) | Target::Struct(_))
+                && matches!(pointer.len, Len::Fixed(_) | Len::At(IntegerLocation { through: None, .. }))
+                && matches!(pointer.to, Pointee::Values(..) | Pointee::Handle(_) | Pointee::Struct(_))
         }
         _ => false,
     }
 }
 
 /// Whether structures behind it hold nothing but what is known here, and pointers, which may have to be null.
-fn leads_to_known(model: &Model, work: &Work, depth: u32) -> bool {
+fn points_to_known(model: &Model, work: &Fixup, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 6;
-    let Work::Pointer { pointer, .. } = work else { return true };
-    let Target::Struct(name) = &pointer.to else { return true };
-    let inner = &model.layouts[name].work;
-    let is_known = |it: &Work| matches!(it, Work::Pointer { .. }) || is_simple(it);
+    let Fixup::Pointer { pointer, .. } = work else { return true };
+    let Pointee::Struct(name) = &pointer.to else { return true };
+    let inner = &model.layouts[name].fixups;
+    let is_known = |it: &Fixup| matches!(it, Fixup::Pointer { .. }) || is_simple(it);
     depth < DEPTH_MAX
         && inner.iter().all(is_known)
-        && inner.iter().filter(|it| is_simple(it)).all(|it| leads_to_known(model, it, depth + 1))
+        && inner.iter().filter(|it| is_simple(it)).all(|it| points_to_known(model, it, depth + 1))
 }
 
-fn collect(model: &Model, work: &Work, structures: &mut BTreeSet<String>) {
-    let Work::Pointer { pointer, .. } = work else { return };
-    let Target::Struct(name) = &pointer.to else { return };
+fn collect_structures(model: &Model, work: &Fixup, structures: &mut BTreeSet<String>) {
+    let Fixup::Pointer { pointer, .. } = work else { return };
+    let Pointee::Struct(name) = &pointer.to else { return };
     if is_simple(work) && structures.insert(name.clone()) {
-        for it in &model.layouts[name].work {
-            collect(model, it, structures);
+        for it in &model.layouts[name].fixups {
+            collect_structures(model, it, structures);
         }
     }
 }
 
 fn emit_image(layout: &Layout, out: &mut String) {
-    let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
+    let is_flat = layout.fixups.is_empty() && layout.gaps.is_empty();
     let safety = "// SAFETY: the generator names places of its fields only, and the same for both functions.";
     let _ = writeln!(out, "\n{safety}\nunsafe impl InPlaceImage for {} {{", layout.rust_name);
     let _ = writeln!(out, "    const SIZE: usize = {};\n    const IS_FLAT: bool = {is_flat};", layout.size);
-    let conditions = conditions(layout);
+    let conditions = validity_conditions(layout);
     if !conditions.is_empty() {
         let conditions = conditions.join(" && ");
         let _ = writeln!(
@@ -109,7 +109,7 @@ fn emit_image(layout: &Layout, out: &mut String) {
             "    #[inline(always)]\n    fn check_at(at: usize, it: &mut InPlaceChecker<'_>) -> bool {{ {conditions} }}"
         );
     }
-    let steps = steps(layout);
+    let steps = relocation_lines(layout);
     if !steps.is_empty() {
         let (head, steps) = ("fn unpack_at<H: HandleResolver + ?Sized>(at: usize, it: &mut InPlaceWriter<'_, H>)", steps.join(" "));
         let _ = writeln!(out, "    #[inline(always)]\n    {head} {{ {steps} }}");
@@ -118,22 +118,22 @@ fn emit_image(layout: &Layout, out: &mut String) {
 }
 
 /// What must be so for a record to be what it says.
-fn conditions(layout: &Layout) -> Vec<String> {
+fn validity_conditions(layout: &Layout) -> Vec<String> {
     let mut all: Vec<String> =
         layout.gaps.iter().map(|it| format!("it.is_zero(at + {}, {})", it.at, it.size)).collect();
-    for work in &layout.work {
+    for work in &layout.fixups {
         all.push(match work {
-            Work::Handles { at, count, ty, .. } => {
+            Fixup::Handles { at, count, ty, .. } => {
                 format!("it.is_handles(at + {at}, {count}, HandleType::{})", names::type_name(ty))
             }
-            Work::Pointer { at, pointer } if is_simple(work) => {
+            Fixup::Pointer { at, pointer } if is_simple(work) => {
                 let count = count(pointer);
                 match &pointer.to {
-                    Target::Values(size, ..) => format!("it.values(at + {at}, {count}, {size})"),
-                    Target::Handle(ty) => {
+                    Pointee::Values(size, ..) => format!("it.values(at + {at}, {count}, {size})"),
+                    Pointee::Handle(ty) => {
                         format!("it.handles(at + {at}, {count}, HandleType::{})", names::type_name(ty))
                     }
-                    Target::Struct(name) => format!("it.images::<{}>(at + {at}, {count})", names::type_name(name)),
+                    Pointee::Struct(name) => format!("it.images::<{}>(at + {at}, {count})", names::type_name(name)),
                     _ => "false".to_owned(),
                 }
             }
@@ -145,20 +145,20 @@ fn conditions(layout: &Layout) -> Vec<String> {
 }
 
 /// What becomes of handles and pointers.
-fn steps(layout: &Layout) -> Vec<String> {
+fn relocation_lines(layout: &Layout) -> Vec<String> {
     let mut all = Vec::new();
-    for work in &layout.work {
+    for work in &layout.fixups {
         match work {
-            Work::Handles { at, count, ty, .. } => {
+            Fixup::Handles { at, count, ty, .. } => {
                 all.push(format!("it.translate_handles(at + {at}, {count}, HandleType::{});", names::type_name(ty)));
             }
-            Work::Pointer { at, pointer } if is_simple(work) => {
+            Fixup::Pointer { at, pointer } if is_simple(work) => {
                 let count = count(pointer);
                 all.push(match &pointer.to {
-                    Target::Handle(ty) => {
+                    Pointee::Handle(ty) => {
                         format!("it.handles(at + {at}, {count}, HandleType::{});", names::type_name(ty))
                     }
-                    Target::Struct(name) => format!("it.images::<{}>(at + {at}, {count});", names::type_name(name)),
+                    Pointee::Struct(name) => format!("it.images::<{}>(at + {at}, {count});", names::type_name(name)),
                     _ => format!("it.pointer(at + {at});"),
                 });
             }
@@ -171,12 +171,12 @@ fn steps(layout: &Layout) -> Vec<String> {
 fn count(pointer: &Pointer) -> String {
     match &pointer.len {
         Len::Fixed(count) => count.to_string(),
-        Len::At(Place { at, width, .. }) => format!("it.number::<{width}>(at + {at})"),
+        Len::At(IntegerLocation { at, width, .. }) => format!("it.number::<{width}>(at + {at})"),
         _ => "0".to_owned(),
     }
 }
 
-fn emit_dispatch(commands: &[&Command], out: &mut String) {
+fn emit_dispatch(commands: &[&CommandModel], out: &mut String) {
     let _ = writeln!(
         out,
         "\n/// How records of a command become C memory where they lie; none where only the walkers know.\n\

@@ -9,13 +9,13 @@ use lavascope_registry::{self as registry, Registry};
 use crate::CodegenError;
 use crate::model::*;
 use crate::names;
-use crate::overrides::{self, How};
+use crate::overrides::{self, OverrideKind};
 use crate::pointers;
 
 /// The layouts computed so far, and what was wrong on the way.
-pub(crate) struct Layouts<'r> {
+pub(crate) struct LayoutBuilder<'r> {
     pub(crate) registry: &'r Registry,
-    pub(crate) done: BTreeMap<String, Layout>,
+    pub(crate) layouts: BTreeMap<String, Layout>,
     pub(crate) errors: Vec<CodegenError>,
     /// Structures and members that a parameter names as externally synchronized.
     exclusive: BTreeSet<(String, String)>,
@@ -23,7 +23,7 @@ pub(crate) struct Layouts<'r> {
 
 /// A type by value.
 #[derive(Clone)]
-pub(crate) struct Value {
+pub(crate) struct ValueType {
     pub(crate) size: u32,
     pub(crate) align: u32,
     pub(crate) rust_type: String,
@@ -31,17 +31,17 @@ pub(crate) struct Value {
 }
 
 /// The structure or command whose fields are being laid out.
-pub(crate) struct Owner<'a> {
+pub(crate) struct FieldOwner<'a> {
     pub(crate) name: &'a str,
     pub(crate) is_command: bool,
     pub(crate) is_union: bool,
     pub(crate) returned_only: bool,
-    pub(crate) fields: &'a [registry::Field],
+    pub(crate) fields: &'a [registry::RegistryField],
 }
 
-impl<'r> Layouts<'r> {
+impl<'r> LayoutBuilder<'r> {
     pub(crate) fn new(registry: &'r Registry) -> Self {
-        Layouts { registry, done: BTreeMap::new(), errors: Vec::new(), exclusive: exclusive_members(registry) }
+        LayoutBuilder { registry, layouts: BTreeMap::new(), errors: Vec::new(), exclusive: exclusive_members(registry) }
     }
 
     pub(crate) fn error(&mut self, item: &str, problem: &str) {
@@ -51,13 +51,13 @@ impl<'r> Layouts<'r> {
     /// The layout of a structure or union, computed once.
     pub(crate) fn structure(&mut self, c_name: &str) -> Layout {
         let c_name = self.registry.resolve(c_name).to_owned();
-        if let Some(done) = self.done.get(&c_name) {
+        if let Some(done) = self.layouts.get(&c_name) {
             return done.clone();
         }
         let registry = self.registry;
         let Some(it) = registry.structs.get(&c_name) else {
             self.error(&c_name, "not a structure");
-            return self.lay_out(&Owner {
+            return self.lay_out(&FieldOwner {
                 name: &c_name,
                 is_command: false,
                 is_union: false,
@@ -65,7 +65,7 @@ impl<'r> Layouts<'r> {
                 fields: &[],
             });
         };
-        let owner = Owner {
+        let owner = FieldOwner {
             name: &c_name,
             is_command: false,
             is_union: it.is_union,
@@ -75,12 +75,12 @@ impl<'r> Layouts<'r> {
         let mut layout = self.lay_out(&owner);
         layout.rust_name = names::type_name(&c_name);
         layout.s_type = it.s_type().and_then(|name| self.enum_value("VkStructureType", name));
-        self.done.insert(c_name, layout.clone());
+        self.layouts.insert(c_name, layout.clone());
         layout
     }
 
     /// Fields at their places, then the work they need.
-    pub(crate) fn lay_out(&mut self, owner: &Owner<'_>) -> Layout {
+    pub(crate) fn lay_out(&mut self, owner: &FieldOwner<'_>) -> Layout {
         let mut layout = Layout {
             c_name: owner.name.to_owned(),
             rust_name: String::new(),
@@ -90,16 +90,16 @@ impl<'r> Layouts<'r> {
             is_union: owner.is_union,
             returned_only: owner.returned_only,
             fields: vec![],
-            work: vec![],
+            fixups: vec![],
             gaps: vec![],
             keep: vec![],
         };
-        let mut bits = BitRun::default();
+        let mut bits = BitFieldRun::default();
         for field in owner.fields {
             match field.ty.bits {
                 Some(width) => self.place_bits(field, width, &mut bits, &mut layout),
                 None => {
-                    bits = BitRun::default();
+                    bits = BitFieldRun::default();
                     self.place_field(owner, field, &mut layout);
                 }
             }
@@ -114,7 +114,7 @@ impl<'r> Layouts<'r> {
         layout
     }
 
-    fn place_field(&mut self, owner: &Owner<'_>, field: &registry::Field, layout: &mut Layout) {
+    fn place_field(&mut self, owner: &FieldOwner<'_>, field: &registry::RegistryField, layout: &mut Layout) {
         let value = self.field_value(owner, field);
         let count = if value.is_array_parameter() { 1 } else { self.array_count(owner, &field.ty) };
         let end = layout.fields.iter().map(|it| it.at + it.size).max().unwrap_or(0);
@@ -140,7 +140,7 @@ impl<'r> Layouts<'r> {
     }
 
     /// Whether the application must have the object of a field to itself during the call.
-    pub(crate) fn is_exclusive(&self, owner: &Owner<'_>, field: &registry::Field) -> bool {
+    pub(crate) fn is_exclusive(&self, owner: &FieldOwner<'_>, field: &registry::RegistryField) -> bool {
         match field.extern_sync {
             registry::ExternSync::Always | registry::ExternSync::Maybe => true,
             // Said of a member behind the parameter instead.
@@ -150,11 +150,11 @@ impl<'r> Layouts<'r> {
     }
 
     /// Bit fields share 32-bit words, from the lowest bit up.
-    fn place_bits(&mut self, field: &registry::Field, width: u32, run: &mut BitRun, layout: &mut Layout) {
+    fn place_bits(&mut self, field: &registry::RegistryField, width: u32, run: &mut BitFieldRun, layout: &mut Layout) {
         let is_new_word = run.used == 0 || run.used + width > 32;
         if is_new_word {
             let end = layout.fields.iter().map(|it| it.at + it.size).max().unwrap_or(0);
-            *run = BitRun { at: end.next_multiple_of(4), used: 0 };
+            *run = BitFieldRun { at: end.next_multiple_of(4), used: 0 };
             layout.align = layout.align.max(4);
         }
         let words_before = layout.fields.iter().filter(|it| it.rust_name.starts_with("bits_")).count();
@@ -173,9 +173,9 @@ impl<'r> Layouts<'r> {
     }
 
     /// The type of a field as it lies in memory: a value or a pointer.
-    fn field_value(&mut self, owner: &Owner<'_>, field: &registry::Field) -> Value {
+    fn field_value(&mut self, owner: &FieldOwner<'_>, field: &registry::RegistryField) -> ValueType {
         if field.ty.is_pointer() {
-            return pointers::value(self, owner, field);
+            return pointers::pointer_type(self, owner, field);
         }
         let mut value = self.value(owner.name, &field.ty.base);
         if field.object_type.is_some() {
@@ -185,14 +185,14 @@ impl<'r> Layouts<'r> {
     }
 
     /// A type by value, by its C name.
-    pub(crate) fn value(&mut self, item: &str, c_name: &str) -> Value {
+    pub(crate) fn value(&mut self, item: &str, c_name: &str) -> ValueType {
         let registry = self.registry;
         let c_name = registry.resolve(c_name);
         if let Some(value) = c_value(c_name) {
             return value;
         }
         if registry.handles.contains_key(c_name) {
-            return Value::new(8, names::type_name(c_name), Ty::Handle(c_name.to_owned()));
+            return ValueType::new(8, names::type_name(c_name), Ty::Handle(c_name.to_owned()));
         }
         if let Some(it) = registry.bitmasks.get(c_name) {
             let bits = it.bits.clone().filter(|it| registry.enums.contains_key(it));
@@ -200,40 +200,40 @@ impl<'r> Layouts<'r> {
                 Some(bits) => Ty::Flags(bits),
                 None => Ty::Plain(if it.width == 64 { "U64" } else { "U32" }),
             };
-            return Value::new(it.width / 8, names::type_name(c_name), ty);
+            return ValueType::new(it.width / 8, names::type_name(c_name), ty);
         }
         if let Some(it) = registry.enums.get(c_name) {
             let ty = if it.is_bitmask { Ty::Flags(c_name.to_owned()) } else { Ty::Enum(c_name.to_owned()) };
-            return Value::new(it.width / 8, names::type_name(c_name), ty);
+            return ValueType::new(it.width / 8, names::type_name(c_name), ty);
         }
         if registry.function_pointers.contains_key(c_name) {
-            return Value::new(8, "FnPtr".to_owned(), Ty::Opaque);
+            return ValueType::new(8, "FnPtr".to_owned(), Ty::Opaque);
         }
         if registry.structs.contains_key(c_name) {
             let layout = self.structure(c_name);
             let rust_type = layout.rust_name.clone();
-            return Value { size: layout.size, align: layout.align, rust_type, ty: Ty::Struct(c_name.to_owned()) };
+            return ValueType { size: layout.size, align: layout.align, rust_type, ty: Ty::Struct(c_name.to_owned()) };
         }
         self.platform_value(item, c_name)
     }
 
-    fn platform_value(&mut self, item: &str, c_name: &str) -> Value {
+    fn platform_value(&mut self, item: &str, c_name: &str) -> ValueType {
         if let Some((_, size, is_object)) = overrides::EXTERNAL_VALUES.iter().find(|it| it.0 == c_name) {
             let (rust, plain) = if *size == 4 { ("u32", "U32") } else { ("u64", "U64") };
             let ty = if *is_object { Ty::Opaque } else { Ty::Plain(plain) };
-            return Value::new(*size, rust.to_owned(), ty);
+            return ValueType::new(*size, rust.to_owned(), ty);
         }
         match self.registry.base_types.get(c_name).and_then(|it| it.to.clone()) {
-            Some(to) if to.is_pointer() => Value::new(8, "Ptr<Opaque>".to_owned(), Ty::Opaque),
+            Some(to) if to.is_pointer() => ValueType::new(8, "Ptr<Opaque>".to_owned(), Ty::Opaque),
             Some(to) => self.value(item, &to.base),
             None => {
                 self.error(item, &format!("the size of `{c_name}` is not known"));
-                Value::new(8, "u64".to_owned(), Ty::Plain("U64"))
+                ValueType::new(8, "u64".to_owned(), Ty::Plain("U64"))
             }
         }
     }
 
-    fn array_count(&mut self, owner: &Owner<'_>, ty: &registry::TypeRef) -> u32 {
+    fn array_count(&mut self, owner: &FieldOwner<'_>, ty: &registry::TypeRef) -> u32 {
         if ty.is_pointer() {
             return 1;
         }
@@ -241,7 +241,7 @@ impl<'r> Layouts<'r> {
     }
 
     /// A number or a named constant.
-    pub(crate) fn extent(&mut self, owner: &Owner<'_>, text: &str) -> u32 {
+    pub(crate) fn extent(&mut self, owner: &FieldOwner<'_>, text: &str) -> u32 {
         if let Ok(number) = text.parse() {
             return number;
         }
@@ -268,66 +268,66 @@ impl<'r> Layouts<'r> {
         found
     }
 
-    fn add_work(&mut self, owner: &Owner<'_>, layout: &mut Layout) {
+    fn add_work(&mut self, owner: &FieldOwner<'_>, layout: &mut Layout) {
         let fields = layout.fields.clone();
         for field in &fields {
             let source = owner.fields.iter().find(|it| it.name == field.c_name);
-            self.add_tail(owner, source, field, &mut layout.work);
+            self.add_tail(owner, source, field, &mut layout.fixups);
             match &field.ty {
                 Ty::Plain("Char") if field.count > 1 => {
-                    layout.work.push(Work::Text { at: field.at, size: field.size });
+                    layout.fixups.push(Fixup::Text { at: field.at, size: field.size });
                 }
                 Ty::Handle(ty) => {
-                    layout.work.push(Work::Handles {
+                    layout.fixups.push(Fixup::Handles {
                         at: field.at,
                         count: field.count,
                         ty: ty.clone(),
                         exclusive: field.extern_sync,
                     });
                 }
-                Ty::TypedHandle => self.add_typed_handle(owner, source, field, &fields, &mut layout.work),
-                Ty::Chain => layout.work.push(Work::Chain { at: field.at }),
+                Ty::TypedHandle => self.add_typed_handle(owner, source, field, &fields, &mut layout.fixups),
+                Ty::Chain => layout.fixups.push(Fixup::Chain { at: field.at }),
                 Ty::Pointer(pointer) => {
                     let item = format!("{}.{}", owner.name, field.c_name);
-                    if matches!(overrides::find(&item), Some(How::SettingValues)) {
-                        layout.work.push(self.setting_values(field, &fields));
+                    if matches!(overrides::find(&item), Some(OverrideKind::SettingValues)) {
+                        layout.fixups.push(self.setting_values(field, &fields));
                     } else {
-                        layout.work.push(Work::Pointer { at: field.at, pointer: pointer.clone() });
+                        layout.fixups.push(Fixup::Pointer { at: field.at, pointer: pointer.clone() });
                     }
                 }
-                Ty::Opaque => layout.work.push(Work::Opaque { at: field.at }),
-                Ty::Struct(c_name) => self.add_inline(owner, source, c_name, field, &fields, &mut layout.work),
+                Ty::Opaque => layout.fixups.push(Fixup::Opaque { at: field.at }),
+                Ty::Struct(c_name) => self.add_inline(owner, source, c_name, field, &fields, &mut layout.fixups),
                 Ty::Plain(_) | Ty::Enum(_) | Ty::Flags(_) | Ty::Bits { .. } => {}
             }
         }
     }
 
     /// An inline array with a length is noise behind its last element.
-    fn add_tail(&mut self, owner: &Owner<'_>, source: Option<&registry::Field>, field: &Field, work: &mut Vec<Work>) {
+    fn add_tail(&mut self, owner: &FieldOwner<'_>, source: Option<&registry::RegistryField>, field: &Field, work: &mut Vec<Fixup>) {
         let is_array = field.count > 1 && !matches!(field.ty, Ty::Plain("Char"));
         let len = source.filter(|it| !it.ty.is_pointer()).and_then(|it| it.len.first());
         if let (true, Some(registry::Length::Path(path))) = (is_array, len)
-            && let Some(count) = pointers::place(self, owner, path)
+            && let Some(count) = pointers::integer_location(self, owner, path)
         {
             let array = Span { at: field.at, size: field.size };
-            work.push(Work::Tail { array, element: field.size / field.count, count });
+            work.push(Fixup::Tail { array, element: field.size / field.count, count });
         }
     }
 
     fn add_typed_handle(
         &mut self,
-        owner: &Owner<'_>,
-        source: Option<&registry::Field>,
+        owner: &FieldOwner<'_>,
+        source: Option<&registry::RegistryField>,
         field: &Field,
         fields: &[Field],
-        work: &mut Vec<Work>,
+        work: &mut Vec<Fixup>,
     ) {
         let sibling = source.and_then(|it| it.object_type.as_deref()).unwrap_or_default();
         match fields.iter().find(|it| it.c_name == sibling) {
             Some(ty) => {
                 let is_report = matches!(&ty.ty, Ty::Enum(name) if name == "VkDebugReportObjectTypeEXT");
-                let place = Place { through: None, at: ty.at, width: 4 };
-                work.push(Work::TypedHandle { at: field.at, ty: place, is_report, exclusive: field.extern_sync });
+                let place = IntegerLocation { through: None, at: ty.at, width: 4 };
+                work.push(Fixup::TypedHandle { at: field.at, ty: place, is_report, exclusive: field.extern_sync });
             }
             None => self.error(owner.name, &format!("no sibling `{sibling}` for `{}`", field.c_name)),
         }
@@ -336,26 +336,26 @@ impl<'r> Layouts<'r> {
     /// The work of an inline structure becomes work of its owner; a union's depends on its selector.
     fn add_inline(
         &mut self,
-        owner: &Owner<'_>,
-        source: Option<&registry::Field>,
+        owner: &FieldOwner<'_>,
+        source: Option<&registry::RegistryField>,
         c_name: &str,
         field: &Field,
         fields: &[Field],
-        work: &mut Vec<Work>,
+        work: &mut Vec<Fixup>,
     ) {
         let inner = self.structure(c_name);
         if !inner.is_union {
             for element in 0..field.count {
-                work.extend(inner.work.iter().map(|it| it.shifted(field.at + element * inner.size)));
+                work.extend(inner.fixups.iter().map(|it| it.shifted(field.at + element * inner.size)));
             }
             return;
         }
         let selector = source.and_then(|it| it.selector.as_deref());
-        if inner.work.is_empty() && selector.is_none() {
+        if inner.fixups.is_empty() && selector.is_none() {
             return;
         }
         if c_name.starts_with("VkDeviceOrHostAddress") {
-            work.push(Work::DeviceOrHost { at: field.at });
+            work.push(Fixup::DeviceOrHost { at: field.at });
             return;
         }
         let selector = selector.unwrap_or_default();
@@ -368,8 +368,8 @@ impl<'r> Layouts<'r> {
             return;
         };
         let cases = self.cases(c_name, enum_name, field.at);
-        let selector = Place { through: None, at: sibling.at, width: sibling.size };
-        work.push(Work::Select { union: Span { at: field.at, size: field.size }, selector, cases });
+        let selector = IntegerLocation { through: None, at: sibling.at, width: sibling.size };
+        work.push(Fixup::Select { union: Span { at: field.at, size: field.size }, selector, cases });
     }
 
     fn cases(&mut self, union: &str, enum_name: &str, at: u32) -> Vec<Case> {
@@ -383,17 +383,17 @@ impl<'r> Layouts<'r> {
             let (work, gaps) = match &field.ty {
                 Ty::Struct(c_name) => {
                     let inner = self.structure(c_name);
-                    (inner.work, inner.gaps)
+                    (inner.fixups, inner.gaps)
                 }
-                Ty::Pointer(pointer) => (vec![Work::Pointer { at: 0, pointer: pointer.clone() }], vec![]),
-                Ty::Handle(ty) => (vec![Work::Handles { at: 0, count: 1, ty: ty.clone(), exclusive: false }], vec![]),
+                Ty::Pointer(pointer) => (vec![Fixup::Pointer { at: 0, pointer: pointer.clone() }], vec![]),
+                Ty::Handle(ty) => (vec![Fixup::Handles { at: 0, count: 1, ty: ty.clone(), exclusive: false }], vec![]),
                 _ => (vec![], vec![]),
             };
             cases.push(Case {
                 values,
                 field: index as u32,
                 size: field.size,
-                work: work.iter().map(|it| it.shifted(at)).collect(),
+                fixups: work.iter().map(|it| it.shifted(at)).collect(),
                 gaps: gaps.iter().map(|it| Span { at: it.at + at, size: it.size }).collect(),
             });
         }
@@ -401,24 +401,24 @@ impl<'r> Layouts<'r> {
     }
 
     /// `VkLayerSettingEXT::pValues`: numbers of four or eight bytes, or texts, as `type` says.
-    fn setting_values(&mut self, field: &Field, fields: &[Field]) -> Work {
+    fn setting_values(&mut self, field: &Field, fields: &[Field]) -> Fixup {
         let place = |name: &str, width| {
             let at = fields.iter().find(|it| it.c_name == name).map_or(0, |it| it.at);
-            Place { through: None, at, width }
+            IntegerLocation { through: None, at, width }
         };
         let len = Len::At(place("valueCount", 4));
         let pointer = |to| Pointer {
             to,
             len: len.clone(),
-            read: Read::Always,
+            read: ReadCondition::Always,
             direction: Direction::In,
             stride: None,
             exclusive: false,
         };
         let text = Pointer {
-            to: Target::Text,
+            to: Pointee::Text,
             len: Len::Terminated,
-            read: Read::Always,
+            read: ReadCondition::Always,
             direction: Direction::In,
             stride: None,
             exclusive: false,
@@ -427,30 +427,30 @@ impl<'r> Layouts<'r> {
             values: values.to_vec(),
             field: 0,
             size: 8,
-            work: vec![Work::Pointer { at: field.at, pointer: Box::new(pointer(to)) }],
+            fixups: vec![Fixup::Pointer { at: field.at, pointer: Box::new(pointer(to)) }],
             gaps: vec![],
         };
-        Work::Select {
+        Fixup::Select {
             union: Span { at: field.at, size: 8 },
             selector: place("type", 4),
             cases: vec![
-                case(&[0, 1, 3, 5], Target::Values(4, "u32".to_owned(), Ty::Plain("U32"))),
-                case(&[2, 4, 6], Target::Values(8, "u64".to_owned(), Ty::Plain("U64"))),
-                case(&[7], Target::Pointer(Box::new(text))),
+                case(&[0, 1, 3, 5], Pointee::Values(4, "u32".to_owned(), Ty::Plain("U32"))),
+                case(&[2, 4, 6], Pointee::Values(8, "u64".to_owned(), Ty::Plain("U64"))),
+                case(&[7], Pointee::Pointer(Box::new(text))),
             ],
         }
     }
 }
 
 #[derive(Default)]
-struct BitRun {
+struct BitFieldRun {
     at: u32,
     used: u32,
 }
 
-impl Value {
-    pub(crate) fn new(size: u32, rust_type: String, ty: Ty) -> Value {
-        Value { size, align: size, rust_type, ty }
+impl ValueType {
+    pub(crate) fn new(size: u32, rust_type: String, ty: Ty) -> ValueType {
+        ValueType { size, align: size, rust_type, ty }
     }
 
     /// Parameters written as arrays are pointers.
@@ -460,7 +460,7 @@ impl Value {
 }
 
 /// The types of C and the scalar types of Vulkan.
-fn c_value(c_name: &str) -> Option<Value> {
+fn c_value(c_name: &str) -> Option<ValueType> {
     let (size, rust, ty) = match c_name {
         "uint8_t" => (1, "u8", "U8"),
         "int8_t" => (1, "i8", "I8"),
@@ -478,11 +478,11 @@ fn c_value(c_name: &str) -> Option<Value> {
         "VkDeviceAddress" => (8, "u64", "DeviceAddress"),
         _ => return None,
     };
-    Some(Value::new(size, rust.to_owned(), Ty::Plain(ty)))
+    Some(ValueType::new(size, rust.to_owned(), Ty::Plain(ty)))
 }
 
 /// The bytes between fields, and the padding inside inline structures.
-fn add_gaps(layouts: &mut Layouts<'_>, layout: &mut Layout) {
+fn add_gaps(layouts: &mut LayoutBuilder<'_>, layout: &mut Layout) {
     let mut end = 0;
     let mut gaps = Vec::new();
     for field in &layout.fields {
@@ -505,12 +505,12 @@ fn add_gaps(layouts: &mut Layouts<'_>, layout: &mut Layout) {
 }
 
 /// An output structure carries in its type and the capacities of its arrays.
-fn add_keep(layouts: &mut Layouts<'_>, owner: &Owner<'_>, layout: &mut Layout) {
-    let is_all = matches!(overrides::find(owner.name), Some(How::KeepAll));
+fn add_keep(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, layout: &mut Layout) {
+    let is_all = matches!(overrides::find(owner.name), Some(OverrideKind::KeepAll));
     let mut keep: Vec<Span> = Vec::new();
     for field in &layout.fields {
-        let is_capacity = layout.work.iter().any(|it| match it {
-            Work::Pointer { pointer, .. } => {
+        let is_capacity = layout.fixups.iter().any(|it| match it {
+            Fixup::Pointer { pointer, .. } => {
                 matches!(&pointer.len, Len::At(place) if place.through.is_none() && place.at == field.at)
             }
             _ => false,
@@ -533,7 +533,7 @@ fn add_keep(layouts: &mut Layouts<'_>, owner: &Owner<'_>, layout: &mut Layout) {
 /// Members that parameters name by a path, like `pDescriptorWrites[].dstSet`.
 fn exclusive_members(registry: &Registry) -> BTreeSet<(String, String)> {
     let parameters = registry.commands.values().flat_map(|it| &it.parameters);
-    let member = |it: &registry::Field| match &it.extern_sync {
+    let member = |it: &registry::RegistryField| match &it.extern_sync {
         registry::ExternSync::Of(path) => {
             let member = path.rsplit(['.', '>']).next().unwrap_or_default();
             Some((registry.resolve(&it.ty.base).to_owned(), member.to_owned()))
@@ -543,24 +543,24 @@ fn exclusive_members(registry: &Registry) -> BTreeSet<(String, String)> {
     parameters.filter_map(member).collect()
 }
 
-impl Work {
+impl Fixup {
     /// The same work inside an owner that begins `by` bytes earlier.
-    pub(crate) fn shifted(&self, by: u32) -> Work {
+    pub(crate) fn shifted(&self, by: u32) -> Fixup {
         match self.clone() {
-            Work::Chain { at } => Work::Chain { at: at + by },
-            Work::Handles { at, count, ty, exclusive } => Work::Handles { at: at + by, count, ty, exclusive },
-            Work::TypedHandle { at, ty, is_report, exclusive } => {
-                Work::TypedHandle { at: at + by, ty: ty.shifted(by), is_report, exclusive }
+            Fixup::Chain { at } => Fixup::Chain { at: at + by },
+            Fixup::Handles { at, count, ty, exclusive } => Fixup::Handles { at: at + by, count, ty, exclusive },
+            Fixup::TypedHandle { at, ty, is_report, exclusive } => {
+                Fixup::TypedHandle { at: at + by, ty: ty.shifted(by), is_report, exclusive }
             }
-            Work::Pointer { at, pointer } => Work::Pointer { at: at + by, pointer: Box::new(pointer.shifted(by)) },
-            Work::Opaque { at } => Work::Opaque { at: at + by },
-            Work::Text { at, size } => Work::Text { at: at + by, size },
-            Work::Tail { array, element, count } => {
+            Fixup::Pointer { at, pointer } => Fixup::Pointer { at: at + by, pointer: Box::new(pointer.shifted(by)) },
+            Fixup::Opaque { at } => Fixup::Opaque { at: at + by },
+            Fixup::Text { at, size } => Fixup::Text { at: at + by, size },
+            Fixup::Tail { array, element, count } => {
                 let array = Span { at: array.at + by, size: array.size };
-                Work::Tail { array, element, count: count.shifted(by) }
+                Fixup::Tail { array, element, count: count.shifted(by) }
             }
-            Work::DeviceOrHost { at } => Work::DeviceOrHost { at: at + by },
-            Work::Select { union, selector, cases } => Work::Select {
+            Fixup::DeviceOrHost { at } => Fixup::DeviceOrHost { at: at + by },
+            Fixup::Select { union, selector, cases } => Fixup::Select {
                 union: Span { at: union.at + by, size: union.size },
                 selector: selector.shifted(by),
                 cases: cases.into_iter().map(|it| it.shifted(by)).collect(),
@@ -571,17 +571,17 @@ impl Work {
 
 impl Case {
     fn shifted(mut self, by: u32) -> Case {
-        self.work = self.work.iter().map(|it| it.shifted(by)).collect();
+        self.fixups = self.fixups.iter().map(|it| it.shifted(by)).collect();
         self.gaps = self.gaps.iter().map(|it| Span { at: it.at + by, size: it.size }).collect();
         self
     }
 }
 
-impl Place {
-    fn shifted(self, by: u32) -> Place {
+impl IntegerLocation {
+    fn shifted(self, by: u32) -> IntegerLocation {
         match self.through {
-            None => Place { at: self.at + by, ..self },
-            Some(through) => Place { through: Some(through + by), ..self },
+            None => IntegerLocation { at: self.at + by, ..self },
+            Some(through) => IntegerLocation { through: Some(through + by), ..self },
         }
     }
 }
@@ -595,9 +595,9 @@ impl Pointer {
             other => other,
         };
         it.read = match it.read {
-            Read::Is(place, values) => Read::Is(place.shifted(by), values),
-            Read::Has(place, bits) => Read::Has(place.shifted(by), bits),
-            Read::Lacks(place, bits) => Read::Lacks(place.shifted(by), bits),
+            ReadCondition::Is(place, values) => ReadCondition::Is(place.shifted(by), values),
+            ReadCondition::Has(place, bits) => ReadCondition::Has(place.shifted(by), bits),
+            ReadCondition::Lacks(place, bits) => ReadCondition::Lacks(place.shifted(by), bits),
             other => other,
         };
         it.stride = it.stride.map(|place| place.shifted(by));

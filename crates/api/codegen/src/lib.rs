@@ -73,13 +73,13 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
 }
 
 fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
-    let mut layouts = layout::Layouts::new(registry);
+    let mut layouts = layout::LayoutBuilder::new(registry);
     for name in registry.structs.keys() {
         layouts.structure(name);
     }
-    let commands = commands::all(&mut layouts);
+    let commands = commands::command_models(&mut layouts);
     check_overrides(&mut layouts);
-    check_prose(&mut layouts);
+    check_prose_validity(&mut layouts);
     let mut errors = layouts.errors;
     if !errors.is_empty() {
         errors.sort();
@@ -87,7 +87,7 @@ fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
         return Err(errors);
     }
     let commands = commands.into_iter().map(|it| (it.c_name.clone(), it)).collect();
-    Ok(model::Model { layouts: layouts.done, commands })
+    Ok(model::Model { layouts: layouts.layouts, commands })
 }
 
 /// The fields of every structure, as they are named in Rust.
@@ -98,25 +98,25 @@ fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
 }
 
 /// A pointer whose validity is stated in prose may be garbage: somebody must have looked at it.
-fn check_prose(layouts: &mut layout::Layouts<'_>) {
+fn check_prose_validity(layouts: &mut layout::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     let structures = registry.structs.iter().map(|(name, it)| (name, &it.fields));
     let commands = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
     for (owner, fields) in structures.chain(commands) {
         // Chains are always followed.
         let in_prose =
-            |it: &&lavascope_registry::Field| it.no_auto_validity && it.ty.is_pointer() && it.name != "pNext";
+            |it: &&lavascope_registry::RegistryField| it.no_auto_validity && it.ty.is_pointer() && it.name != "pNext";
         for field in fields.iter().filter(in_prose) {
             let item = format!("{owner}.{}", field.name);
             let is_decided = overrides::find(&item).is_some()
-                || overrides::HARMLESS.iter().any(|it| it.0 == item)
+                || overrides::VALID_WHEN_COUNTED.iter().any(|it| it.0 == item)
                 || pointers::is_foreign(layouts, field);
             if !is_decided {
                 layouts.error(&item, "its validity is stated in prose: when is it read?");
             }
         }
     }
-    for (item, why) in overrides::HARMLESS {
+    for (item, why) in overrides::VALID_WHEN_COUNTED {
         let (owner, field) = item.split_once('.').unwrap_or((item, ""));
         let fields = registry.structs.get(owner).map(|it| &it.fields);
         let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
@@ -128,7 +128,7 @@ fn check_prose(layouts: &mut layout::Layouts<'_>) {
 }
 
 /// An override must name something that exists.
-fn check_overrides(layouts: &mut layout::Layouts<'_>) {
+fn check_overrides(layouts: &mut layout::LayoutBuilder<'_>) {
     let registry = layouts.registry;
     for it in overrides::OVERRIDES {
         let (owner, field) = it.item.split_once('.').unwrap_or((it.item, ""));
@@ -136,7 +136,7 @@ fn check_overrides(layouts: &mut layout::Layouts<'_>) {
         let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
         let exists = fields.is_some_and(|it| field.is_empty() || it.iter().any(|it| it.name == field));
         if !exists {
-            layouts.error(it.item, &format!("is not in the registry, but overridden: {}", it.why));
+            layouts.error(it.item, &format!("is not in the registry, but overridden: {}", it.reason));
         }
     }
 }

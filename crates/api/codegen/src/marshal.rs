@@ -11,7 +11,7 @@ use crate::Files;
 use crate::model::*;
 use crate::names;
 use crate::tables::access;
-use crate::text::Text;
+use crate::text::SourceText;
 
 /// Commands with pointers that programs record most.
 const HOT: &[&str] = &[
@@ -40,11 +40,11 @@ const HOT: &[&str] = &[
 ];
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
-    let mut text = Text::rust("marshal", "marshal");
+    let mut text = SourceText::rust("marshal", "marshal");
     text.blank();
     text.line("pub(crate) mod in_place;");
     text.blank();
-    text.line("use lavascope_abi::desc::Access;");
+    text.line("use lavascope_abi::desc::HandleAccess;");
     text.line("use lavascope_abi::*;");
     text.blank();
     text.line("use crate::pack::IdResolver;");
@@ -53,11 +53,11 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
     for command in model.commands.values() {
-        if !is_straight(command) {
+        if !is_unrolled(command) {
             continue;
         }
-        for it in &command.parameters.work {
-            collect(model, it, &mut structures);
+        for it in &command.parameters.fixups {
+            collect_structures(model, it, &mut structures);
         }
         commands.push(command);
     }
@@ -73,35 +73,35 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
 }
 
 /// Whether a command is packed in a straight line.
-pub(crate) fn is_straight(command: &Command) -> bool {
+pub(crate) fn is_unrolled(command: &CommandModel) -> bool {
     let is_hot = HOT.contains(&command.c_name.as_str());
-    let is_plain = command.c_name.starts_with("vkCmd") && !command.parameters.leads_on();
-    (is_hot || is_plain) && command.parameters.work.iter().all(is_simple)
+    let is_plain = command.c_name.starts_with("vkCmd") && !command.parameters.has_references();
+    (is_hot || is_plain) && command.parameters.fixups.iter().all(is_simple)
 }
 
 /// What a straight line can do.
-fn is_simple(work: &Work) -> bool {
+fn is_simple(work: &Fixup) -> bool {
     match work {
-        Work::Chain { .. } | Work::Handles { .. } => true,
-        Work::Pointer { pointer, .. } => {
-            pointer.read == Read::Always
+        Fixup::Chain { .. } | Fixup::Handles { .. } => true,
+        Fixup::Pointer { pointer, .. } => {
+            pointer.read == ReadCondition::Always
                 && pointer.direction == Direction::In
                 && pointer.stride.is_none()
-                && matches!(pointer.len, Len::Fixed(_) | Len::At(Place { through: None, .. }))
-                && matches!(pointer.to, Target::Values(..) | Target::Handle(_) | Target::Struct(_))
+                && matches!(pointer.len, Len::Fixed(_) | Len::At(IntegerLocation { through: None, .. }))
+                && matches!(pointer.to, Pointee::Values(..) | Pointee::Handle(_) | Pointee::Struct(_))
         }
         _ => false,
     }
 }
 
-fn collect(model: &Model, work: &Work, structures: &mut BTreeSet<String>) {
-    let Work::Pointer { pointer, .. } = work else { return };
-    let Target::Struct(name) = &pointer.to else { return };
+fn collect_structures(model: &Model, work: &Fixup, structures: &mut BTreeSet<String>) {
+    let Fixup::Pointer { pointer, .. } = work else { return };
+    let Pointee::Struct(name) = &pointer.to else { return };
     if structures.insert(name.clone()) {
         let layout = &model.layouts[name];
-        assert!(layout.work.iter().all(is_simple), "{name} cannot be packed in a straight line");
-        for it in &layout.work {
-            collect(model, it, structures);
+        assert!(layout.fixups.iter().all(is_simple), "{name} cannot be packed in a straight line");
+        for it in &layout.fixups {
+            collect_structures(model, it, structures);
         }
     }
 }
@@ -109,8 +109,8 @@ fn collect(model: &Model, work: &Work, structures: &mut BTreeSet<String>) {
 /// Pointers of a layout with the field that names each.
 fn pointers(layout: &Layout) -> Vec<(String, u32, &Pointer)> {
     let mut out = Vec::new();
-    for work in &layout.work {
-        if let Work::Pointer { at, pointer } = work
+    for work in &layout.fixups {
+        if let Fixup::Pointer { at, pointer } = work
             && let Some(field) = layout.fields.iter().find(|it| it.at == *at)
         {
             out.push((field.rust_name.clone(), *at, pointer.as_ref()));
@@ -131,8 +131,8 @@ fn count(layout: &Layout, pointer: &Pointer) -> String {
 }
 
 fn chains(layout: &Layout) -> Vec<&str> {
-    let chained = layout.work.iter().filter_map(|it| match it {
-        Work::Chain { at } => layout.fields.iter().find(|field| field.at == *at),
+    let chained = layout.fixups.iter().filter_map(|it| match it {
+        Fixup::Chain { at } => layout.fields.iter().find(|field| field.at == *at),
         _ => None,
     });
     chained.map(|it| it.rust_name.as_str()).collect()
@@ -145,14 +145,14 @@ fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
         "// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.";
     let words = layout.size.div_ceil(8);
     let _ = writeln!(out, "\n{safety}\nunsafe impl FastPack for {rust} {{\n    const WORDS: usize = {words};");
-    let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
+    let is_flat = layout.fixups.is_empty() && layout.gaps.is_empty();
     let _ = writeln!(out, "    const IS_FLAT: bool = {is_flat};");
     if !chains(layout).is_empty() || !pointers(layout).is_empty() {
         let _ = writeln!(out, "\n    #[inline(always)]\n    unsafe fn trailing_words(it: &Self) -> Option<usize> {{");
-        let _ = writeln!(out, "{}    }}", behind(layout, 8));
+        let _ = writeln!(out, "{}    }}", block_size_lines(layout, 8));
     }
     if !is_flat {
-        let body = finish(layout, model, 12);
+        let body = write_lines(layout, model, 12);
         let it = if body.contains("it.") { "it" } else { "_it" };
         let head = format!("unsafe fn finish_copy<I: IdResolver + ?Sized>({it}: &Self, at: usize, lines: &mut RecordWriter<'_, I>)");
         let name = &layout.c_name;
@@ -170,7 +170,7 @@ fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
     let _ = writeln!(out, "}}");
 }
 
-fn behind(layout: &Layout, indent: usize) -> String {
+fn block_size_lines(layout: &Layout, indent: usize) -> String {
     let mut out = String::new();
     for chain in chains(layout) {
         let _ = writeln!(
@@ -183,8 +183,8 @@ fn behind(layout: &Layout, indent: usize) -> String {
     for (name, _, pointer) in pointers(layout) {
         let count = count(layout, pointer);
         terms.push(match &pointer.to {
-            Target::Values(size, ..) => format!("byte_words(it.{name}.0, {count} * {size})"),
-            Target::Handle(_) => format!("byte_words(it.{name}.0, {count} * 8)"),
+            Pointee::Values(size, ..) => format!("byte_words(it.{name}.0, {count} * {size})"),
+            Pointee::Handle(_) => format!("byte_words(it.{name}.0, {count} * 8)"),
             _ => format!("unsafe {{ array_words(it.{name}, {count}) }}?"),
         });
     }
@@ -197,7 +197,7 @@ fn behind(layout: &Layout, indent: usize) -> String {
     out
 }
 
-fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
+fn write_lines(layout: &Layout, model: &Model, indent: usize) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         let _ = writeln!(out, "{:indent$}{text}", "");
@@ -205,11 +205,11 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
     for gap in &layout.gaps {
         line(format!("lines.zero(at + {}, {});", gap.at, gap.size));
     }
-    for work in &layout.work {
+    for work in &layout.fixups {
         let field = |at: u32| layout.fields.iter().find(|it| it.at == at);
         match work {
-            Work::Chain { at } => line(format!("lines.word(at + {at}, 0);")),
-            Work::Handles { at, ty, exclusive, .. } => {
+            Fixup::Chain { at } => line(format!("lines.word(at + {at}, 0);")),
+            Fixup::Handles { at, ty, exclusive, .. } => {
                 let ty = names::type_name(ty);
                 // Handles inside inline structures have no field of their own here.
                 let value = match field(*at).map(|it| (&it.ty, &it.rust_name)) {
@@ -219,17 +219,17 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
                 let access = access(*exclusive);
                 line(format!("lines.handle(at + {at}, HandleType::{ty}, {value}, {access});"));
             }
-            Work::Pointer { at, pointer } => {
+            Fixup::Pointer { at, pointer } => {
                 let name = field(*at).map_or("", |it| it.rust_name.as_str());
                 let count = count(layout, pointer);
                 line(match &pointer.to {
-                    Target::Values(size, ..) => format!("lines.values(at + {at}, it.{name}.0, {count} * {size});"),
-                    Target::Handle(ty) => {
+                    Pointee::Values(size, ..) => format!("lines.values(at + {at}, it.{name}.0, {count} * {size});"),
+                    Pointee::Handle(ty) => {
                         let ty = names::type_name(ty);
                         let access = access(pointer.exclusive);
                         format!("lines.handles(at + {at}, it.{name}.0, {count}, HandleType::{ty}, {access});")
                     }
-                    Target::Struct(inner) => {
+                    Pointee::Struct(inner) => {
                         debug_assert!(model.layouts.contains_key(inner), "structures are in the model");
                         format!("lines.blocks(at + {at}, it.{name}, {count});")
                     }
@@ -242,9 +242,9 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
     out
 }
 
-fn emit_command(command: &Command, model: &Model, out: &mut String) {
+fn emit_command(command: &CommandModel, model: &Model, out: &mut String) {
     emit_structure(&command.parameters, model, out);
-    let (name, function) = (&command.c_name, names::snake(&command.rust_name));
+    let (name, function) = (&command.c_name, names::snake_case(&command.rust_name));
     let pointers = pointers(&command.parameters);
     let usages: Vec<String> = pointers.iter().map(|it| usage(command, it.1)).collect();
     let _ =
@@ -269,13 +269,13 @@ fn emit_command(command: &Command, model: &Model, out: &mut String) {
 }
 
 /// The valid usage that makes a pointer among the parameters of a command valid.
-fn usage(command: &Command, at: u32) -> String {
+fn usage(command: &CommandModel, at: u32) -> String {
     let field = command.parameters.fields.iter().find(|it| it.at == at);
     format!("VUID-{}-{}-parameter", command.c_name, field.map_or("", |it| it.c_name.as_str()))
 }
 
 /// By number, for tests and for callers that have an image.
-fn emit_dispatch(commands: &[&Command], out: &mut String) {
+fn emit_dispatch(commands: &[&CommandModel], out: &mut String) {
     let _ = writeln!(out, "\n/// The commands that have a straight line.\npub const COMMANDS: &[Command] = &[");
     for command in commands {
         let _ = writeln!(out, "    Command::{},", command.rust_name);
@@ -293,7 +293,7 @@ fn emit_dispatch(commands: &[&Command], out: &mut String) {
             "        // SAFETY: `image` is the parameters of a `{}` here, by the contract, with what its own one demands.\n        Command::{} => unsafe {{ {}(stream, ids, call, &*image.cast()) }},",
             command.c_name,
             command.rust_name,
-            names::snake(&command.rust_name),
+            names::snake_case(&command.rust_name),
         );
     }
     let _ = writeln!(out, "        _ => None,\n    }}\n}}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Model {
     /// Structures and unions by C name.
     pub(crate) layouts: BTreeMap<String, Layout>,
-    pub(crate) commands: BTreeMap<String, Command>,
+    pub(crate) commands: BTreeMap<String, CommandModel>,
 }
 
 #[derive(Clone)]
@@ -20,27 +20,27 @@ pub(crate) struct Layout {
     pub(crate) is_union: bool,
     pub(crate) returned_only: bool,
     pub(crate) fields: Vec<Field>,
-    pub(crate) work: Vec<Work>,
+    pub(crate) fixups: Vec<Fixup>,
     pub(crate) gaps: Vec<Span>,
     pub(crate) keep: Vec<Span>,
 }
 
 impl Layout {
     pub(crate) fn static_name(&self) -> String {
-        format!("{}_LAYOUT", crate::names::screaming(&self.rust_name))
+        format!("{}_LAYOUT", crate::names::screaming_snake_case(&self.rust_name))
     }
 
     /// Whether a reader needs the record to follow something out of these bytes.
-    pub(crate) fn leads_on(&self) -> bool {
-        leads_on(&self.work)
+    pub(crate) fn has_references(&self) -> bool {
+        have_references(&self.fixups)
     }
 }
 
 /// Whether any of the work follows something into another block.
-pub(crate) fn leads_on(work: &[Work]) -> bool {
+pub(crate) fn have_references(work: &[Fixup]) -> bool {
     work.iter().any(|it| match it {
-        Work::Chain { .. } | Work::Pointer { .. } => true,
-        Work::Select { cases, .. } => cases.iter().any(|it| leads_on(&it.work)),
+        Fixup::Chain { .. } | Fixup::Pointer { .. } => true,
+        Fixup::Select { cases, .. } => cases.iter().any(|it| have_references(&it.fixups)),
         _ => false,
     })
 }
@@ -84,31 +84,31 @@ pub(crate) enum Ty {
 }
 
 #[derive(Clone)]
-pub(crate) enum Work {
+pub(crate) enum Fixup {
     Chain { at: u32 },
     Handles { at: u32, count: u32, ty: String, exclusive: bool },
-    TypedHandle { at: u32, ty: Place, is_report: bool, exclusive: bool },
+    TypedHandle { at: u32, ty: IntegerLocation, is_report: bool, exclusive: bool },
     Pointer { at: u32, pointer: Box<Pointer> },
     Opaque { at: u32 },
     Text { at: u32, size: u32 },
-    Select { union: Span, selector: Place, cases: Vec<Case> },
-    Tail { array: Span, element: u32, count: Place },
+    Select { union: Span, selector: IntegerLocation, cases: Vec<Case> },
+    Tail { array: Span, element: u32, count: IntegerLocation },
     DeviceOrHost { at: u32 },
 }
 
-impl Work {
+impl Fixup {
     /// Where the work lies.
     pub(crate) fn at(&self) -> u32 {
         match self {
-            Work::Chain { at }
-            | Work::Handles { at, .. }
-            | Work::TypedHandle { at, .. }
-            | Work::Pointer { at, .. }
-            | Work::Opaque { at }
-            | Work::Text { at, .. }
-            | Work::DeviceOrHost { at } => *at,
-            Work::Select { union, .. } => union.at,
-            Work::Tail { array, .. } => array.at,
+            Fixup::Chain { at }
+            | Fixup::Handles { at, .. }
+            | Fixup::TypedHandle { at, .. }
+            | Fixup::Pointer { at, .. }
+            | Fixup::Opaque { at }
+            | Fixup::Text { at, .. }
+            | Fixup::DeviceOrHost { at } => *at,
+            Fixup::Select { union, .. } => union.at,
+            Fixup::Tail { array, .. } => array.at,
         }
     }
 }
@@ -118,17 +118,17 @@ pub(crate) struct Case {
     pub(crate) values: Vec<i64>,
     pub(crate) field: u32,
     pub(crate) size: u32,
-    pub(crate) work: Vec<Work>,
+    pub(crate) fixups: Vec<Fixup>,
     pub(crate) gaps: Vec<Span>,
 }
 
 #[derive(Clone)]
 pub(crate) struct Pointer {
-    pub(crate) to: Target,
+    pub(crate) to: Pointee,
     pub(crate) len: Len,
-    pub(crate) read: Read,
+    pub(crate) read: ReadCondition,
     pub(crate) direction: Direction,
-    pub(crate) stride: Option<Place>,
+    pub(crate) stride: Option<IntegerLocation>,
     pub(crate) exclusive: bool,
 }
 
@@ -140,7 +140,7 @@ pub(crate) enum Direction {
 }
 
 #[derive(Clone)]
-pub(crate) enum Target {
+pub(crate) enum Pointee {
     /// Plain values: bytes of one, its type in Rust and in the tables.
     Values(u32, String, Ty),
     Struct(String),
@@ -154,7 +154,7 @@ pub(crate) enum Target {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct IntegerLocation {
     pub(crate) through: Option<u32>,
     pub(crate) at: u32,
     pub(crate) width: u32,
@@ -163,22 +163,22 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Len {
     Fixed(u32),
-    At(Place),
-    Scaled { of: Place, add: u32, divide: u32 },
+    At(IntegerLocation),
+    Scaled { of: IntegerLocation, add: u32, divide: u32 },
     Terminated,
     Rule(&'static str),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Read {
+pub(crate) enum ReadCondition {
     Always,
-    Is(Place, Vec<i64>),
-    Has(Place, u64),
-    Lacks(Place, u64),
+    Is(IntegerLocation, Vec<i64>),
+    Has(IntegerLocation, u64),
+    Lacks(IntegerLocation, u64),
     Rule(&'static str),
 }
 
-pub(crate) struct Command {
+pub(crate) struct CommandModel {
     pub(crate) c_name: String,
     pub(crate) rust_name: String,
     pub(crate) level: &'static str,
@@ -191,15 +191,15 @@ pub(crate) struct Command {
 
 pub(crate) struct Outputs {
     pub(crate) layout: Layout,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<OutputSource>,
     pub(crate) result: ResultKind,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum OutputSource {
     Result,
     Parameter { at: u32, is_output: bool },
-    Through(Place),
+    Through(IntegerLocation),
 }
 
 pub(crate) enum ResultKind {

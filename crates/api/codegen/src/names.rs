@@ -12,7 +12,7 @@ pub(crate) fn command_name(c_name: &str) -> String {
 
 /// `pQueueFamilyIndices` to `p_queue_family_indices`; keywords get a trailing underscore.
 pub(crate) fn field_name(c_name: &str) -> String {
-    let snake = snake(c_name);
+    let snake = snake_case(c_name);
     match snake.as_str() {
         "type" | "mod" | "ref" | "match" | "in" | "use" | "final" => format!("{snake}_"),
         _ => snake,
@@ -20,11 +20,11 @@ pub(crate) fn field_name(c_name: &str) -> String {
 }
 
 /// `BufferCreateInfo` to `BUFFER_CREATE_INFO`.
-pub(crate) fn screaming(name: &str) -> String {
-    snake(name).to_uppercase()
+pub(crate) fn screaming_snake_case(name: &str) -> String {
+    snake_case(name).to_uppercase()
 }
 
-pub(crate) fn snake(name: &str) -> String {
+pub(crate) fn snake_case(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut out = String::new();
     for (at, &c) in chars.iter().enumerate() {
@@ -57,7 +57,7 @@ pub(crate) fn value_name(enum_name: &str, value: &str) -> String {
         Some((stem, rest)) => (stem, rest.chars().take_while(char::is_ascii_digit).collect::<String>()),
         None => (without_vendor(enum_name), String::new()),
     };
-    let mut prefix = format!("{}_", screaming_words(stem));
+    let mut prefix = format!("{}_", screaming_snake_case_of_value(stem));
     if !number.is_empty() {
         prefix.push_str(&format!("{number}_"));
     }
@@ -69,7 +69,7 @@ pub(crate) fn value_name(enum_name: &str, value: &str) -> String {
 }
 
 /// Digits stand apart in names of values: `VkImageType2D` would be `VK_IMAGE_TYPE_2D`.
-fn screaming_words(name: &str) -> String {
+fn screaming_snake_case_of_value(name: &str) -> String {
     let mut out = String::new();
     let mut last = '_';
     for c in name.chars() {
@@ -96,7 +96,7 @@ mod tests {
     fn names_follow_the_habits_of_rust() {
         assert_eq!(field_name("ppEnabledLayerNames"), "pp_enabled_layer_names");
         assert_eq!(field_name("type"), "type_");
-        assert_eq!(screaming("BufferCreateInfo"), "BUFFER_CREATE_INFO");
+        assert_eq!(screaming_snake_case("BufferCreateInfo"), "BUFFER_CREATE_INFO");
         assert_eq!(value_name("VkPresentModeKHR", "VK_PRESENT_MODE_FIFO_KHR"), "FIFO_KHR");
         assert_eq!(value_name("VkAccessFlagBits2", "VK_ACCESS_2_SHADER_READ_BIT"), "SHADER_READ");
         assert_eq!(value_name("VkImageType", "VK_IMAGE_TYPE_2D"), "_2D");

@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 
-use lavascope_registry::{Block, BlockKind, EnumExtensionValue, Registry};
+use lavascope_registry::{VersionOrExtension, VersionOrExtensionKind, EnumExtensionValue, Registry};
 
 use crate::Files;
 use crate::model::*;
 use crate::names;
-use crate::text::Text;
+use crate::text::SourceText;
 
 /// Module of the driver, and the commands it has a function for.
 const BY_HAND: &[(&str, &[&str])] = &[
@@ -340,7 +340,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
 
 /// Every command once: empty, by the tables, or by hand.
 fn entry_points(model: &Model) -> String {
-    let mut text = Text::rust("null-driver", "null_driver");
+    let mut text = SourceText::rust("null-driver", "null_driver");
     text.blank();
     text.line("pub(crate) mod extensions;\npub(crate) mod limits;");
     let by_hand: Vec<&str> = BY_HAND.iter().flat_map(|it| it.1).copied().collect();
@@ -348,7 +348,7 @@ fn entry_points(model: &Model) -> String {
     text.line("\nempty! {");
     for it in others().filter(|it| !writes(it)) {
         let types: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
-        let name = names::snake(&it.rust_name);
+        let name = names::snake_case(&it.rust_name);
         let head = format!("{name}: {}, Fn{}", it.rust_name, it.rust_name);
         text.line(format!("    {head} = fn({}) -> {};", types.join(", "), result(it)));
     }
@@ -370,7 +370,7 @@ fn entry_points(model: &Model) -> String {
 }
 
 /// What the driver makes of a command.
-pub(crate) fn verdict(command: &Command) -> &'static str {
+pub(crate) fn verdict(command: &CommandModel) -> &'static str {
     let is_in = |groups: &[(&str, &[&str])]| groups.iter().any(|it| it.1.contains(&command.c_name.as_str()));
     match () {
         () if is_in(TRANSFER) => "executed on request",
@@ -381,38 +381,38 @@ pub(crate) fn verdict(command: &Command) -> &'static str {
 }
 
 /// Whether a command has anything to write, or to say about being deferred.
-fn writes(command: &Command) -> bool {
+fn writes(command: &CommandModel) -> bool {
     if command.parameters.fields.iter().any(|it| it.c_name == "deferredOperation") {
         return true;
     }
     let sources = command.outputs.as_ref().map(|it| it.sources.as_slice()).unwrap_or_default();
-    sources.iter().any(|it| matches!(it, Source::Parameter { .. }))
+    sources.iter().any(|it| matches!(it, OutputSource::Parameter { .. }))
 }
 
-fn result(command: &Command) -> &str {
+fn result(command: &CommandModel) -> &str {
     if command.result_type.is_empty() { "()" } else { &command.result_type }
 }
 
-fn shim(it: &Command, module: &str) -> String {
+fn shim(it: &CommandModel, module: &str) -> String {
     let parameters: Vec<String> =
         it.parameters.fields.iter().map(|it| format!("{}: {}", it.rust_name, it.rust_type)).collect();
-    let name = names::snake(&it.rust_name);
+    let name = names::snake_case(&it.rust_name);
     let head = format!("{name}: {}, {}, Fn{}", it.rust_name, it.parameters.rust_name, it.rust_name);
     format!("{head} = {module}fn({}) -> {};", parameters.join(", "), result(it))
 }
 
 /// The versions and extensions that the driver has, with the commands of each.
 fn extensions(registry: &Registry) -> String {
-    let mut text = Text::rust("null-driver", "null_driver");
+    let mut text = SourceText::rust("null-driver", "null_driver");
     text.line("\nuse crate::extensions::{ApiBlock, ApiBlockKind};\n");
     text.line("/// Sorted by name.\npub(crate) static BLOCKS: &[ApiBlock] = &[");
-    let mut blocks: Vec<&Block> = registry.blocks.iter().filter(|it| is_ours(it)).collect();
+    let mut blocks: Vec<&VersionOrExtension> = registry.versions_and_extensions.iter().filter(|it| is_supported(it)).collect();
     blocks.sort_by(|a, b| a.name.cmp(&b.name));
     for it in blocks {
         let kind = match it.kind {
-            BlockKind::Version => "Version",
-            BlockKind::InstanceExtension => "Instance",
-            BlockKind::DeviceExtension | BlockKind::VideoHeader => "Device",
+            VersionOrExtensionKind::Version => "Version",
+            VersionOrExtensionKind::InstanceExtension => "Instance",
+            VersionOrExtensionKind::DeviceExtension | VersionOrExtensionKind::VideoHeader => "Device",
         };
         let commands: Vec<String> = it.commands.iter().map(|it| format!("\"{it}\"")).collect();
         let version = spec_version(it);
@@ -425,13 +425,13 @@ fn extensions(registry: &Registry) -> String {
     text.finish()
 }
 
-fn is_ours(block: &Block) -> bool {
+fn is_supported(block: &VersionOrExtension) -> bool {
     let is_foreign = block.platform.as_deref().is_some_and(|it| FOREIGN_PLATFORMS.contains(&it));
     let is_untrue = UNTRUE.iter().any(|it| it.0 == block.name);
-    block.kind != BlockKind::VideoHeader && !is_foreign && !is_untrue
+    block.kind != VersionOrExtensionKind::VideoHeader && !is_foreign && !is_untrue
 }
 
-fn spec_version(block: &Block) -> i64 {
+fn spec_version(block: &VersionOrExtension) -> i64 {
     let value = block.enums.iter().find(|it| it.name.ends_with("_SPEC_VERSION"));
     match value.map(|it| &it.value) {
         Some(EnumExtensionValue::Number(number)) => *number,
@@ -442,7 +442,7 @@ fn spec_version(block: &Block) -> i64 {
 
 /// How each member of a property structure is limited.
 fn limits(registry: &Registry) -> String {
-    let mut text = Text::rust("null-driver", "null_driver");
+    let mut text = SourceText::rust("null-driver", "null_driver");
     text.line("\nuse crate::properties::Limit;\n");
     text.line("/// Structure, and for each member how it is limited. Sorted by name.");
     text.line("pub(crate) static LIMITS: &[(&str, &[(&str, Limit)])] = &[");
@@ -451,7 +451,7 @@ fn limits(registry: &Registry) -> String {
         if !is_property && name != "VkPhysicalDeviceLimits" && name != "VkPhysicalDeviceSparseProperties" {
             continue;
         }
-        let member = |it: &lavascope_registry::Field| Some((it.name.clone(), limit(it.limit_type.as_deref()?)));
+        let member = |it: &lavascope_registry::RegistryField| Some((it.name.clone(), limit(it.limit_type.as_deref()?)));
         let members: Vec<String> =
             it.fields.iter().filter_map(member).map(|it| format!("(\"{}\", Limit::{})", it.0, it.1)).collect();
         text.line(format!("    (\"{name}\", &[{}]),", members.join(", ")));

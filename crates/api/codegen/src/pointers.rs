@@ -2,27 +2,27 @@
 
 use lavascope_registry as registry;
 
-use crate::layout::{Layouts, Owner, Value};
+use crate::layout::{LayoutBuilder, FieldOwner, ValueType};
 use crate::model::*;
-use crate::overrides::{self, How};
+use crate::overrides::{self, OverrideKind};
 
 /// The type of a pointer field.
-pub(crate) fn value(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Field) -> Value {
+pub(crate) fn pointer_type(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, field: &registry::RegistryField) -> ValueType {
     let item = format!("{}.{}", owner.name.trim_end_matches(":outputs"), field.name);
     let how = overrides::find(&item);
     if field.name == "pNext" {
-        return Value::new(8, "Ptr<Opaque>".to_owned(), Ty::Chain);
+        return ValueType::new(8, "Ptr<Opaque>".to_owned(), Ty::Chain);
     }
-    if matches!(how, Some(How::Opaque)) || is_foreign(layouts, field) {
-        return Value::new(8, "Ptr<Opaque>".to_owned(), Ty::Opaque);
+    if matches!(how, Some(OverrideKind::Opaque)) || is_foreign(layouts, field) {
+        return ValueType::new(8, "Ptr<Opaque>".to_owned(), Ty::Opaque);
     }
     let pointer = pointer(layouts, owner, field, how, 0);
     let rust_type = rust_type(layouts, &pointer);
-    Value::new(8, rust_type, Ty::Pointer(Box::new(pointer)))
+    ValueType::new(8, rust_type, Ty::Pointer(Box::new(pointer)))
 }
 
 /// Pointers to what only a platform or the application itself may look into.
-pub(crate) fn is_foreign(layouts: &Layouts<'_>, field: &registry::Field) -> bool {
+pub(crate) fn is_foreign(layouts: &LayoutBuilder<'_>, field: &registry::RegistryField) -> bool {
     let base = field.ty.base.as_str();
     let is_incomplete = layouts.registry.base_types.get(base).is_some_and(|it| it.to.is_none());
     let is_external_value = overrides::EXTERNAL_VALUES.iter().any(|it| it.0 == base);
@@ -33,84 +33,84 @@ pub(crate) fn is_foreign(layouts: &Layouts<'_>, field: &registry::Field) -> bool
 
 /// The pointer at `level`, counted from the outermost.
 fn pointer(
-    layouts: &mut Layouts<'_>,
-    owner: &Owner<'_>,
-    field: &registry::Field,
-    how: Option<How>,
+    layouts: &mut LayoutBuilder<'_>,
+    owner: &FieldOwner<'_>,
+    field: &registry::RegistryField,
+    how: Option<OverrideKind>,
     level: usize,
 ) -> Pointer {
     let is_innermost = level + 1 == field.ty.pointers.len();
     let to = if is_innermost {
         target(layouts, owner, field, how, level)
     } else if is_untyped(layouts, field) {
-        Target::Opaque
+        Pointee::Opaque
     } else {
-        Target::Pointer(Box::new(pointer(layouts, owner, field, how, level + 1)))
+        Pointee::Pointer(Box::new(pointer(layouts, owner, field, how, level + 1)))
     };
     let len = len(layouts, owner, field, how, level, is_innermost);
-    let read = if level == 0 { read(layouts, owner, how) } else { Read::Always };
+    let read = if level == 0 { read(layouts, owner, how) } else { ReadCondition::Always };
     let direction = direction(layouts, owner, field, how);
-    let stride = field.stride.as_deref().and_then(|it| place(layouts, owner, &[it.to_owned()]));
+    let stride = field.stride.as_deref().and_then(|it| integer_location(layouts, owner, &[it.to_owned()]));
     let exclusive = layouts.is_exclusive(owner, field);
     Pointer { to, len, read, direction, stride, exclusive }
 }
 
 /// `void**` and pointers to incomplete types.
-fn is_untyped(layouts: &Layouts<'_>, field: &registry::Field) -> bool {
+fn is_untyped(layouts: &LayoutBuilder<'_>, field: &registry::RegistryField) -> bool {
     let is_incomplete = layouts.registry.base_types.get(&field.ty.base).is_some_and(|it| it.to.is_none());
     let is_external = layouts.registry.external_types.contains_key(&field.ty.base);
     field.ty.base == "void" || is_incomplete || is_external
 }
 
 fn target(
-    layouts: &mut Layouts<'_>,
-    owner: &Owner<'_>,
-    field: &registry::Field,
-    how: Option<How>,
+    layouts: &mut LayoutBuilder<'_>,
+    owner: &FieldOwner<'_>,
+    field: &registry::RegistryField,
+    how: Option<OverrideKind>,
     level: usize,
-) -> Target {
+) -> Pointee {
     match how {
-        Some(How::Template) => return Target::Template,
-        Some(How::Blob(kind) | How::OutputBlob(kind)) => return Target::Blob(kind),
-        Some(How::AnyStruct) => return Target::AnyStruct,
+        Some(OverrideKind::Template) => return Pointee::Template,
+        Some(OverrideKind::Blob(kind) | OverrideKind::OutputBlob(kind)) => return Pointee::Blob(kind),
+        Some(OverrideKind::AnyStruct) => return Pointee::AnyStruct,
         _ => {}
     }
     let base = layouts.registry.resolve(&field.ty.base).to_owned();
-    let has_len = !field.len.is_empty() || matches!(how, Some(How::Len(_) | How::LenRule(_) | How::SettingValues));
+    let has_len = !field.len.is_empty() || matches!(how, Some(OverrideKind::Len(_) | OverrideKind::LenRule(_) | OverrideKind::SettingValues));
     match base.as_str() {
-        "void" if has_len => return Target::Values(1, "u8".to_owned(), Ty::Plain("U8")),
+        "void" if has_len => return Pointee::Values(1, "u8".to_owned(), Ty::Plain("U8")),
         "void" => {
             layouts.error(&format!("{}.{}", owner.name, field.name), "a void pointer without a length");
-            return Target::Opaque;
+            return Pointee::Opaque;
         }
-        "char" if field.len.get(level) == Some(&registry::Length::NullTerminated) => return Target::Text,
+        "char" if field.len.get(level) == Some(&registry::Length::NullTerminated) => return Pointee::Text,
         _ => {}
     }
     let value = layouts.value(owner.name, &base);
     match value.ty {
-        Ty::Struct(name) => Target::Struct(name),
-        Ty::Handle(name) => Target::Handle(name),
-        Ty::Opaque => Target::Opaque,
-        _ => Target::Values(value.size, value.rust_type, value.ty),
+        Ty::Struct(name) => Pointee::Struct(name),
+        Ty::Handle(name) => Pointee::Handle(name),
+        Ty::Opaque => Pointee::Opaque,
+        _ => Pointee::Values(value.size, value.rust_type, value.ty),
     }
 }
 
 fn len(
-    layouts: &mut Layouts<'_>,
-    owner: &Owner<'_>,
-    field: &registry::Field,
-    how: Option<How>,
+    layouts: &mut LayoutBuilder<'_>,
+    owner: &FieldOwner<'_>,
+    field: &registry::RegistryField,
+    how: Option<OverrideKind>,
     level: usize,
     is_innermost: bool,
 ) -> Len {
     match how {
-        Some(How::LenRule("GeometriesOfBuild")) if !is_innermost => {}
-        Some(How::LenRule(rule) | How::LenRuleWhenFlag(rule, _)) => return Len::Rule(rule),
-        Some(How::Len(sibling)) => {
-            return place(layouts, owner, &[sibling.to_owned()]).map_or(Len::Fixed(1), Len::At);
+        Some(OverrideKind::LenRule("GeometriesOfBuild")) if !is_innermost => {}
+        Some(OverrideKind::LenRule(rule) | OverrideKind::LenRuleWhenFlag(rule, _)) => return Len::Rule(rule),
+        Some(OverrideKind::Len(sibling)) => {
+            return integer_location(layouts, owner, &[sibling.to_owned()]).map_or(Len::Fixed(1), Len::At);
         }
-        Some(How::When("ViewportDepths")) => {
-            return place(layouts, owner, &["viewportDepthCount".to_owned()]).map_or(Len::Fixed(1), Len::At);
+        Some(OverrideKind::When("ViewportDepths")) => {
+            return integer_location(layouts, owner, &["viewportDepthCount".to_owned()]).map_or(Len::Fixed(1), Len::At);
         }
         _ => {}
     }
@@ -121,13 +121,13 @@ fn len(
         None => Len::Fixed(1),
         Some(registry::Length::Number(number)) => Len::Fixed(*number),
         Some(registry::Length::NullTerminated) => Len::Terminated,
-        Some(registry::Length::Path(path)) => place(layouts, owner, path).map_or(Len::Fixed(1), Len::At),
+        Some(registry::Length::Path(path)) => integer_location(layouts, owner, path).map_or(Len::Fixed(1), Len::At),
         Some(registry::Length::Expression(text)) => expression(layouts, owner, text),
     }
 }
 
 /// The three forms that the registry uses: `a / b`, `(a + b) / c` and `2*CONSTANT`.
-fn expression(layouts: &mut Layouts<'_>, owner: &Owner<'_>, text: &str) -> Len {
+fn expression(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, text: &str) -> Len {
     if let Some((factor, constant)) = text.split_once('*')
         && let Ok(factor) = factor.trim().parse::<u32>()
     {
@@ -141,14 +141,14 @@ fn expression(layouts: &mut Layouts<'_>, owner: &Owner<'_>, text: &str) -> Len {
     let (name, add) = above.split_once('+').unwrap_or((above, "0"));
     let add = add.trim().parse().unwrap_or(0);
     let divide = below.trim().parse().unwrap_or(1);
-    match place(layouts, owner, &[name.trim().to_owned()]) {
+    match integer_location(layouts, owner, &[name.trim().to_owned()]) {
         Some(of) => Len::Scaled { of, add, divide },
         None => Len::Fixed(1),
     }
 }
 
 /// Where the integer named by a path lies, seen from the owner.
-pub(crate) fn place(layouts: &mut Layouts<'_>, owner: &Owner<'_>, path: &[String]) -> Option<Place> {
+pub(crate) fn integer_location(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, path: &[String]) -> Option<IntegerLocation> {
     let Some(sibling) = owner.fields.iter().find(|it| it.name == path[0]) else {
         layouts.error(owner.name, &format!("length `{}` names no sibling", path.join("->")));
         return None;
@@ -156,19 +156,19 @@ pub(crate) fn place(layouts: &mut Layouts<'_>, owner: &Owner<'_>, path: &[String
     let at = offset_of(layouts, owner, &path[0]);
     if !sibling.ty.is_pointer() {
         let value = layouts.value(owner.name, &sibling.ty.base);
-        return Some(Place { through: None, at, width: value.size });
+        return Some(IntegerLocation { through: None, at, width: value.size });
     }
     if let Some(member) = path.get(1) {
         let inner = layouts.structure(&sibling.ty.base);
         let field = inner.fields.iter().find(|it| &it.c_name == member)?;
-        return Some(Place { through: Some(at), at: field.at, width: field.size });
+        return Some(IntegerLocation { through: Some(at), at: field.at, width: field.size });
     }
     let value = layouts.value(owner.name, &sibling.ty.base);
-    Some(Place { through: Some(at), at: 0, width: value.size })
+    Some(IntegerLocation { through: Some(at), at: 0, width: value.size })
 }
 
 /// The offset of a field, computed from the sizes before it: pointers to it may come first.
-fn offset_of(layouts: &mut Layouts<'_>, owner: &Owner<'_>, name: &str) -> u32 {
+fn offset_of(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, name: &str) -> u32 {
     if owner.is_union {
         return 0;
     }
@@ -191,27 +191,27 @@ fn offset_of(layouts: &mut Layouts<'_>, owner: &Owner<'_>, name: &str) -> u32 {
     0
 }
 
-fn read(layouts: &mut Layouts<'_>, owner: &Owner<'_>, how: Option<How>) -> Read {
+fn read(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, how: Option<OverrideKind>) -> ReadCondition {
     let (sibling, values): (&str, &[&str]) = match how {
-        Some(How::When(rule)) => return Read::Rule(rule),
-        Some(How::WhenFlag(flags)) => return when_flag(layouts, owner, flags),
-        Some(How::LenRuleWhenFlag(_, flag)) => return when_flag(layouts, owner, &[flag]),
-        Some(How::WhenIs(sibling, values)) => (sibling, values),
-        Some(How::WhenHas(sibling, bit)) | Some(How::WhenLacks(sibling, bit)) => (sibling, &[bit][..]),
-        _ => return Read::Always,
+        Some(OverrideKind::When(rule)) => return ReadCondition::Rule(rule),
+        Some(OverrideKind::WhenFlag(flags)) => return when_flag(layouts, owner, flags),
+        Some(OverrideKind::LenRuleWhenFlag(_, flag)) => return when_flag(layouts, owner, &[flag]),
+        Some(OverrideKind::WhenIs(sibling, values)) => (sibling, values),
+        Some(OverrideKind::WhenHas(sibling, bit)) | Some(OverrideKind::WhenLacks(sibling, bit)) => (sibling, &[bit][..]),
+        _ => return ReadCondition::Always,
     };
     let values: Vec<String> = values.iter().map(|it| (*it).to_owned()).collect();
-    let Some(place) = place(layouts, owner, &[sibling.to_owned()]) else { return Read::Always };
+    let Some(place) = integer_location(layouts, owner, &[sibling.to_owned()]) else { return ReadCondition::Always };
     let numbers: Vec<i64> = values.iter().filter_map(|it| any_enum_value(layouts, it)).collect();
     match how {
-        Some(How::WhenHas(..)) => Read::Has(place, numbers[0] as u64),
-        Some(How::WhenLacks(..)) => Read::Lacks(place, numbers[0] as u64),
-        _ => Read::Is(place, numbers),
+        Some(OverrideKind::WhenHas(..)) => ReadCondition::Has(place, numbers[0] as u64),
+        Some(OverrideKind::WhenLacks(..)) => ReadCondition::Lacks(place, numbers[0] as u64),
+        _ => ReadCondition::Is(place, numbers),
     }
 }
 
 /// The bits of a `flags` structure, which lie in one word.
-fn when_flag(layouts: &mut Layouts<'_>, owner: &Owner<'_>, flags: &[&str]) -> Read {
+fn when_flag(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, flags: &[&str]) -> ReadCondition {
     let at = offset_of(layouts, owner, "flags");
     let sibling = owner.fields.iter().find(|it| it.name == "flags").map(|it| it.ty.base.clone());
     let inner = layouts.structure(&sibling.unwrap_or_default());
@@ -225,10 +225,10 @@ fn when_flag(layouts: &mut Layouts<'_>, owner: &Owner<'_>, flags: &[&str]) -> Re
             _ => layouts.error(owner.name, &format!("`{flag}` is not a bit beside the others")),
         }
     }
-    Read::Has(Place { through: None, at: at + word.unwrap_or(0), width: 4 }, mask)
+    ReadCondition::Has(IntegerLocation { through: None, at: at + word.unwrap_or(0), width: 4 }, mask)
 }
 
-fn any_enum_value(layouts: &mut Layouts<'_>, name: &str) -> Option<i64> {
+fn any_enum_value(layouts: &mut LayoutBuilder<'_>, name: &str) -> Option<i64> {
     let values = layouts.registry.enums.values().flat_map(|it| &it.values);
     let found = values.into_iter().find(|it| it.name == name).map(|it| it.value);
     if found.is_none() {
@@ -239,20 +239,20 @@ fn any_enum_value(layouts: &mut Layouts<'_>, name: &str) -> Option<i64> {
 
 /// Parameters that are not const are outputs, except the counts that go in and come out again.
 /// In structures the registry does not say, so that every case is decided in the overrides.
-fn direction(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Field, how: Option<How>) -> Direction {
+fn direction(layouts: &mut LayoutBuilder<'_>, owner: &FieldOwner<'_>, field: &registry::RegistryField, how: Option<OverrideKind>) -> Direction {
     let is_const = field.ty.pointers.iter().any(|it| *it);
     if owner.is_command {
         let is_input = is_const || is_count(owner, field);
         return if is_input { Direction::In } else { Direction::Out };
     }
     match how {
-        Some(How::Output | How::OutputBlob(_)) => Direction::Out,
-        Some(How::Input) => Direction::In,
+        Some(OverrideKind::Output | OverrideKind::OutputBlob(_)) => Direction::Out,
+        Some(OverrideKind::Input) => Direction::In,
         // The driver fills what the application provides, or provides something constant itself.
         _ if owner.returned_only && is_const => Direction::Returned,
         _ if owner.returned_only => Direction::Out,
         _ if is_const => Direction::In,
-        Some(How::WhenHas(..)) => Direction::In,
+        Some(OverrideKind::WhenHas(..)) => Direction::In,
         _ => {
             let base = layouts.registry.resolve(&field.ty.base).to_owned();
             let item = format!("{}.{}", owner.name, field.name);
@@ -263,19 +263,19 @@ fn direction(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Fie
 }
 
 /// An integer that another parameter uses as its length.
-pub(crate) fn is_count(owner: &Owner<'_>, field: &registry::Field) -> bool {
+pub(crate) fn is_count(owner: &FieldOwner<'_>, field: &registry::RegistryField) -> bool {
     owner.fields.iter().any(|it| {
         it.len.iter().any(|len| matches!(len, registry::Length::Path(path) if path.len() == 1 && path[0] == field.name))
     })
 }
 
-fn rust_type(layouts: &mut Layouts<'_>, pointer: &Pointer) -> String {
+fn rust_type(layouts: &mut LayoutBuilder<'_>, pointer: &Pointer) -> String {
     let inner = match &pointer.to {
-        Target::Values(_, rust, _) => rust.clone(),
-        Target::Struct(name) | Target::Handle(name) => crate::names::type_name(layouts.registry.resolve(name)),
-        Target::Text => "u8".to_owned(),
-        Target::AnyStruct | Target::Opaque | Target::Blob(_) | Target::Template => "Opaque".to_owned(),
-        Target::Pointer(inner) => rust_type(layouts, inner),
+        Pointee::Values(_, rust, _) => rust.clone(),
+        Pointee::Struct(name) | Pointee::Handle(name) => crate::names::type_name(layouts.registry.resolve(name)),
+        Pointee::Text => "u8".to_owned(),
+        Pointee::AnyStruct | Pointee::Opaque | Pointee::Blob(_) | Pointee::Template => "Opaque".to_owned(),
+        Pointee::Pointer(inner) => rust_type(layouts, inner),
     };
     format!("Ptr<{inner}>")
 }

@@ -9,12 +9,12 @@ use lavascope_registry::Registry;
 use crate::Files;
 use crate::model::*;
 use crate::names;
-use crate::text::Text;
+use crate::text::SourceText;
 
 pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     let mut parts: Vec<String> = Vec::new();
     let mut bodies: BTreeMap<&str, String> = BTreeMap::new();
-    let home = |name: &str| registry.block_of(name).map_or("", |it| it.name.as_str());
+    let home = |name: &str| registry.introduced_by(name).map_or("", |it| it.name.as_str());
     for layout in model.layouts.values() {
         emit_accessors(layout, bodies.entry(home(&layout.c_name)).or_default());
     }
@@ -26,7 +26,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
         }
     }
     for (block, body) in bodies.into_iter().filter(|it| !it.1.is_empty()) {
-        let mut text = Text::rust_part("record", "record");
+        let mut text = SourceText::rust_part("record", "record");
         text.line(format!("// Pointers of {block}."));
         let module = names::block_module(block);
         files.insert(path(&module), text.finish() + &body);
@@ -35,7 +35,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     emit_calls(model, files);
     parts.push("calls".to_owned());
     parts.sort();
-    let mut text = Text::rust("record", "record");
+    let mut text = SourceText::rust("record", "record");
     text.blank();
     text.line("use std::ffi::CStr;");
     text.blank();
@@ -60,7 +60,7 @@ fn emit_accessors(layout: &Layout, out: &mut String) {
     for field in &layout.fields {
         match &field.ty {
             Ty::Pointer(pointer) => emit_pointer(layout, field, pointer, &mut body),
-            Ty::Struct(_) if field.count == 1 && !layout.is_union && leads_on_inside(layout, field) => {
+            Ty::Struct(_) if field.count == 1 && !layout.is_union && has_pointer_inside(layout, field) => {
                 let _ = writeln!(
                     body,
                     "    pub fn {0}(self) -> View<'a, {1}> {{ self.inner(&self.get().{0}) }}",
@@ -76,11 +76,11 @@ fn emit_accessors(layout: &Layout, out: &mut String) {
 }
 
 /// Whether some pointer lies within the bytes of an inline structure.
-fn leads_on_inside(layout: &Layout, field: &Field) -> bool {
+fn has_pointer_inside(layout: &Layout, field: &Field) -> bool {
     layout
-        .work
+        .fixups
         .iter()
-        .any(|it| leads_on(std::slice::from_ref(it)) && it.at() >= field.at && it.at() < field.at + field.size)
+        .any(|it| have_references(std::slice::from_ref(it)) && it.at() >= field.at && it.at() < field.at + field.size)
 }
 
 fn emit_pointer(layout: &Layout, field: &Field, pointer: &Pointer, out: &mut String) {
@@ -89,36 +89,36 @@ fn emit_pointer(layout: &Layout, field: &Field, pointer: &Pointer, out: &mut Str
     let is_single = pointer.len == Len::Fixed(1);
     let Some(count) = count(layout, pointer) else { return };
     let line = match &pointer.to {
-        Target::Values(_, rust, _) | Target::Handle(rust) if is_single => {
+        Pointee::Values(_, rust, _) | Pointee::Handle(rust) if is_single => {
             let rust = names::type_name(rust);
             format!("pub fn {name}(self) -> Option<&'a {rust}> {{ self.value({this}) }}")
         }
-        Target::Values(_, rust, _) | Target::Handle(rust) => {
+        Pointee::Values(_, rust, _) | Pointee::Handle(rust) => {
             let rust = names::type_name(rust);
             format!("pub fn {name}(self) -> &'a [{rust}] {{ self.values({this}, {count}) }}")
         }
-        Target::Struct(rust) if is_single => {
+        Pointee::Struct(rust) if is_single => {
             let rust = names::type_name(rust);
             format!("pub fn {name}(self) -> Option<View<'a, {rust}>> {{ self.view({this}) }}")
         }
-        Target::Struct(rust) => {
+        Pointee::Struct(rust) => {
             let rust = names::type_name(rust);
             format!("pub fn {name}(self) -> Views<'a, {rust}> {{ self.views({this}, {count}) }}")
         }
-        Target::Text => format!("pub fn {name}(self) -> Option<&'a CStr> {{ self.text({this}) }}"),
-        Target::Pointer(inner) if matches!(inner.to, Target::Text) => format!(
+        Pointee::Text => format!("pub fn {name}(self) -> Option<&'a CStr> {{ self.text({this}) }}"),
+        Pointee::Pointer(inner) if matches!(inner.to, Pointee::Text) => format!(
             "pub fn {name}(self) -> impl Iterator<Item = Option<&'a CStr>> {{ self.texts({this}.cast(), {count}) }}"
         ),
-        Target::Blob(_) => format!("pub fn {name}(self) -> Option<&'a [u8]> {{ self.blob({this}) }}"),
+        Pointee::Blob(_) => format!("pub fn {name}(self) -> Option<&'a [u8]> {{ self.blob({this}) }}"),
         // Arrays of arrays, chains and templates are read through `rules` and the tables.
-        Target::Pointer(_) | Target::AnyStruct | Target::Opaque | Target::Template => return,
+        Pointee::Pointer(_) | Pointee::AnyStruct | Pointee::Opaque | Pointee::Template => return,
     };
     let _ = writeln!(out, "    {line}");
 }
 
 /// The number of elements as an expression over the view's own fields.
 fn count(layout: &Layout, pointer: &Pointer) -> Option<String> {
-    let integer = |place: &Place| {
+    let integer = |place: &IntegerLocation| {
         if layout.is_union {
             return None;
         }
@@ -162,7 +162,7 @@ fn count(layout: &Layout, pointer: &Pointer) -> Option<String> {
 }
 
 fn emit_calls(model: &Model, files: &mut Files) {
-    let mut text = Text::rust_part("record", "record");
+    let mut text = SourceText::rust_part("record", "record");
     text.blank();
     text.line("/// A call before the driver sees it.");
     text.line("#[derive(Clone, Copy)]");

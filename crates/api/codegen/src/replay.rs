@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::Files;
 use crate::model::*;
-use crate::text::Text;
+use crate::text::SourceText;
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
-    let mut text = Text::rust("replay", "replay");
+    let mut text = SourceText::rust("replay", "replay");
     text.blank();
     text.line("use lavascope_abi::*;");
     text.blank();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::model::*;
-use crate::text::Text;
+use crate::text::SourceText;
 use crate::{CodegenError, Files};
 
 /// A list of commands by their names.
@@ -23,11 +23,11 @@ macro_rules! commands {
 use commands;
 
 /// The family that takes some commands, and whether before the driver sees them (`Enter`) or after (`Leave`).
-type Takers = &'static [(&'static str, &'static str, &'static [&'static str])];
-type Reasons = &'static [(&'static str, &'static [&'static str])];
+type HandledCommands = &'static [(&'static str, &'static str, &'static [&'static str])];
+type CommandsByReason = &'static [(&'static str, &'static [&'static str])];
 
 #[derive(Clone, Copy)]
-enum Verdict {
+enum StateCoverage {
     Understood(&'static str, &'static str),
     Ignored(&'static str),
     Missing(&'static str),
@@ -40,7 +40,7 @@ pub(crate) fn check(model: &Model) -> Vec<CodegenError> {
     let mut error = |item: &str, problem: &str| {
         errors.push(CodegenError { item: format!("vk{item}"), problem: problem.to_owned() });
     };
-    for (name, _) in every() {
+    for (name, _) in all_commands() {
         match counts.get_mut(name) {
             Some(count) => *count += 1,
             None => error(name, "is not in the registry, but `state` has a verdict on it"),
@@ -57,8 +57,8 @@ pub(crate) fn check(model: &Model) -> Vec<CodegenError> {
 }
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
-    let verdicts: BTreeMap<&str, Verdict> = every().collect();
-    let mut text = Text::rust("state", "state");
+    let verdicts: BTreeMap<&str, StateCoverage> = all_commands().collect();
+    let mut text = SourceText::rust("state", "state");
     text.blank();
     text.line("use crate::decision::{CommandSupport, CommandFamily, TrackPhase};");
     text.blank();
@@ -66,9 +66,9 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.line("pub(crate) static COMMAND_SUPPORT: &[CommandSupport] = &[");
     for it in model.commands.values() {
         let verdict = match verdicts.get(it.rust_name.as_str()) {
-            Some(Verdict::Understood(family, when)) => format!("Tracked(CommandFamily::{family}, TrackPhase::{when})"),
-            Some(Verdict::Ignored(reason)) => format!("Ignored(\"{reason}\")"),
-            Some(Verdict::Missing(reason)) => format!("Untracked(\"{reason}\")"),
+            Some(StateCoverage::Understood(family, when)) => format!("Tracked(CommandFamily::{family}, TrackPhase::{when})"),
+            Some(StateCoverage::Ignored(reason)) => format!("Ignored(\"{reason}\")"),
+            Some(StateCoverage::Missing(reason)) => format!("Untracked(\"{reason}\")"),
             None => continue,
         };
         text.line(format!("    CommandSupport::{verdict}, // {}", it.c_name));
@@ -78,23 +78,23 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
 }
 
 /// For the ledger.
-pub(crate) fn verdict(command: &Command) -> String {
-    match every().find(|it| it.0 == command.rust_name).map(|it| it.1) {
-        Some(Verdict::Understood(..)) => "by hand".to_owned(),
-        Some(Verdict::Ignored(reason)) => format!("ignored: {reason}"),
-        Some(Verdict::Missing(reason)) => format!("missing: {reason}"),
+pub(crate) fn verdict(command: &CommandModel) -> String {
+    match all_commands().find(|it| it.0 == command.rust_name).map(|it| it.1) {
+        Some(StateCoverage::Understood(..)) => "by hand".to_owned(),
+        Some(StateCoverage::Ignored(reason)) => format!("ignored: {reason}"),
+        Some(StateCoverage::Missing(reason)) => format!("missing: {reason}"),
         None => "missing".to_owned(),
     }
 }
 
-fn every() -> impl Iterator<Item = (&'static str, Verdict)> {
-    let of_reasons = |reasons: Reasons, make: fn(&'static str) -> Verdict| {
+fn all_commands() -> impl Iterator<Item = (&'static str, StateCoverage)> {
+    let of_reasons = |reasons: CommandsByReason, make: fn(&'static str) -> StateCoverage| {
         reasons.iter().flat_map(move |(reason, all)| all.iter().map(move |it| (*it, make(reason))))
     };
     let understood = understood::UNDERSTOOD
         .iter()
-        .flat_map(|(family, when, all)| all.iter().map(|it| (*it, Verdict::Understood(family, when))));
+        .flat_map(|(family, when, all)| all.iter().map(|it| (*it, StateCoverage::Understood(family, when))));
     understood
-        .chain(of_reasons(ignored::IGNORED, Verdict::Ignored))
-        .chain(of_reasons(missing::MISSING, Verdict::Missing))
+        .chain(of_reasons(ignored::IGNORED, StateCoverage::Ignored))
+        .chain(of_reasons(missing::MISSING, StateCoverage::Missing))
 }

@@ -11,10 +11,10 @@ pub(crate) fn layout(layout: &Layout) -> String {
         None => "Layout::NO_S_TYPE".to_owned(),
     };
     let fields = block(layout.fields.iter().map(field), 8);
-    let work = block(layout.work.iter().map(work), 8);
+    let work = block(layout.fixups.iter().map(fixup), 8);
     format!(
         "pub static {}: Layout = Layout {{\n    name: \"{}\",\n    size: {},\n    align: {},\n    s_type_raw: {s_type},\n    \
-         is_union: {},\n    returned_only: {},\n    fields: {fields},\n    work: {work},\n    gaps: &{},\n    keep: &{},\n}};",
+         is_union: {},\n    returned_only: {},\n    fields: {fields},\n    fixups: {work},\n    gaps: &{},\n    keep: &{},\n}};",
         layout.static_name(),
         layout.c_name,
         layout.size,
@@ -55,11 +55,11 @@ fn ty(ty: &Ty) -> String {
 }
 
 pub(crate) fn enum_static(c_name: &str) -> String {
-    format!("{}_ENUM", names::screaming(&names::type_name(c_name)))
+    format!("{}_ENUM", names::screaming_snake_case(&names::type_name(c_name)))
 }
 
 fn layout_static(c_name: &str) -> String {
-    format!("{}_LAYOUT", names::screaming(&names::type_name(c_name)))
+    format!("{}_LAYOUT", names::screaming_snake_case(&names::type_name(c_name)))
 }
 
 fn handle(c_name: &str) -> String {
@@ -74,43 +74,43 @@ fn span(it: &Span) -> String {
     format!("Span {{ at: {}, size: {} }}", it.at, it.size)
 }
 
-fn place(place: &Place) -> String {
+fn integer_location(place: &IntegerLocation) -> String {
     match place.through {
-        None => format!("Place {{ through: Place::HERE, at: {}, width: {} }}", place.at, place.width),
-        Some(through) => format!("Place {{ through: {through}, at: {}, width: {} }}", place.at, place.width),
+        None => format!("IntegerLocation {{ through: IntegerLocation::HERE, at: {}, width: {} }}", place.at, place.width),
+        Some(through) => format!("IntegerLocation {{ through: {through}, at: {}, width: {} }}", place.at, place.width),
     }
 }
 
-pub(crate) fn place_text(it: &Place) -> String {
-    place(it)
+pub(crate) fn integer_location_text(it: &IntegerLocation) -> String {
+    integer_location(it)
 }
 
-fn work(work: &Work) -> String {
+fn fixup(work: &Fixup) -> String {
     match work {
-        Work::Chain { at } => format!("Work::Chain {{ at: {at} }}"),
-        Work::Handles { at, count, ty, exclusive } => {
+        Fixup::Chain { at } => format!("Fixup::Chain {{ at: {at} }}"),
+        Fixup::Handles { at, count, ty, exclusive } => {
             let access = access(*exclusive);
-            format!("Work::Handles {{ at: {at}, count: {count}, ty: {}, access: {access} }}", handle(ty))
+            format!("Fixup::Handles {{ at: {at}, count: {count}, ty: {}, access: {access} }}", handle(ty))
         }
-        Work::TypedHandle { at, ty, is_report, exclusive } => {
+        Fixup::TypedHandle { at, ty, is_report, exclusive } => {
             let access = access(*exclusive);
             let numbering = if *is_report { "DebugReport" } else { "ObjectType" };
             format!(
-                "Work::TypedHandle {{ at: {at}, ty: {}, numbering: ObjectNumbering::{numbering}, access: {access} }}",
-                place(ty)
+                "Fixup::TypedHandle {{ at: {at}, ty: {}, numbering: ObjectNumbering::{numbering}, access: {access} }}",
+                integer_location(ty)
             )
         }
-        Work::Pointer { at, pointer: it } => format!("Work::Pointer {{ at: {at}, pointer: &{} }}", pointer(it)),
-        Work::Opaque { at } => format!("Work::Opaque {{ at: {at} }}"),
-        Work::Text { at, size } => format!("Work::Text {{ at: {at}, size: {size} }}"),
-        Work::Tail { array, element, count } => {
-            format!("Work::Tail {{ array: {}, element: {element}, count: {} }}", span(array), place(count))
+        Fixup::Pointer { at, pointer: it } => format!("Fixup::Pointer {{ at: {at}, pointer: &{} }}", pointer(it)),
+        Fixup::Opaque { at } => format!("Fixup::Opaque {{ at: {at} }}"),
+        Fixup::Text { at, size } => format!("Fixup::Text {{ at: {at}, size: {size} }}"),
+        Fixup::Tail { array, element, count } => {
+            format!("Fixup::Tail {{ array: {}, element: {element}, count: {} }}", span(array), integer_location(count))
         }
-        Work::DeviceOrHost { at } => format!("Work::DeviceOrHost {{ at: {at} }}"),
-        Work::Select { union, selector, cases } => format!(
-            "Work::Select {{ union: {}, selector: {}, cases: {} }}",
+        Fixup::DeviceOrHost { at } => format!("Fixup::DeviceOrHost {{ at: {at} }}"),
+        Fixup::Select { union, selector, cases } => format!(
+            "Fixup::Select {{ union: {}, selector: {}, cases: {} }}",
             span(union),
-            place(selector),
+            integer_location(selector),
             block(cases.iter().map(case), 12),
         ),
     }
@@ -118,11 +118,11 @@ fn work(work: &Work) -> String {
 
 fn case(case: &Case) -> String {
     format!(
-        "Case {{ values: &{}, field: {}, size: {}, work: &{}, gaps: &{} }}",
+        "Case {{ values: &{}, field: {}, size: {}, fixups: &{}, gaps: &{} }}",
         numbers(&case.values),
         case.field,
         case.size,
-        array(&case.work, work),
+        array(&case.fixups, fixup),
         spans(&case.gaps),
     )
 }
@@ -137,7 +137,7 @@ fn pointer(it: &Pointer) -> String {
         Direction::Out => "Out",
         Direction::Returned => "Returned",
     };
-    let stride = it.stride.as_ref().map_or("None".to_owned(), |it| format!("Some({})", place(it)));
+    let stride = it.stride.as_ref().map_or("None".to_owned(), |it| format!("Some({})", integer_location(it)));
     format!(
         "Pointer {{ to: {}, len: {}, read: {}, direction: Direction::{direction}, stride: {stride}, access: {} }}",
         target(&it.to),
@@ -148,41 +148,41 @@ fn pointer(it: &Pointer) -> String {
 }
 
 pub(crate) fn access(exclusive: bool) -> &'static str {
-    if exclusive { "Access::Exclusive" } else { "Access::Shared" }
+    if exclusive { "HandleAccess::Exclusive" } else { "HandleAccess::Shared" }
 }
 
-fn target(target: &Target) -> String {
+fn target(target: &Pointee) -> String {
     match target {
-        Target::Values(_, _, it) => format!("Target::Values({})", ty(it)),
-        Target::Struct(name) => format!("Target::Struct(&{})", layout_static(name)),
-        Target::AnyStruct => "Target::AnyStruct".to_owned(),
-        Target::Handle(name) => format!("Target::Handle({})", handle(name)),
-        Target::Text => "Target::Text".to_owned(),
-        Target::Pointer(inner) => format!("Target::Pointer(&{})", pointer(inner)),
-        Target::Opaque => "Target::Opaque".to_owned(),
-        Target::Blob(kind) => format!("Target::Blob(Blob::{kind})"),
-        Target::Template => "Target::Template".to_owned(),
+        Pointee::Values(_, _, it) => format!("Pointee::Values({})", ty(it)),
+        Pointee::Struct(name) => format!("Pointee::Struct(&{})", layout_static(name)),
+        Pointee::AnyStruct => "Pointee::AnyStruct".to_owned(),
+        Pointee::Handle(name) => format!("Pointee::Handle({})", handle(name)),
+        Pointee::Text => "Pointee::Text".to_owned(),
+        Pointee::Pointer(inner) => format!("Pointee::Pointer(&{})", pointer(inner)),
+        Pointee::Opaque => "Pointee::Opaque".to_owned(),
+        Pointee::Blob(kind) => format!("Pointee::Blob(Blob::{kind})"),
+        Pointee::Template => "Pointee::Template".to_owned(),
     }
 }
 
 fn len(len: &Len) -> String {
     match len {
         Len::Fixed(count) => format!("Len::Fixed({count})"),
-        Len::At(it) => format!("Len::At({})", place(it)),
+        Len::At(it) => format!("Len::At({})", integer_location(it)),
         Len::Scaled { of, add, divide } => {
-            format!("Len::Scaled {{ of: {}, add: {add}, divide: {divide} }}", place(of))
+            format!("Len::Scaled {{ of: {}, add: {add}, divide: {divide} }}", integer_location(of))
         }
         Len::Terminated => "Len::Terminated".to_owned(),
         Len::Rule(rule) => format!("Len::Rule(LenRule::{rule})"),
     }
 }
 
-fn read(read: &Read) -> String {
+fn read(read: &ReadCondition) -> String {
     match read {
-        Read::Always => "Read::Always".to_owned(),
-        Read::Is(it, values) => format!("Read::Is({}, &{})", place(it), numbers(values)),
-        Read::Has(it, bits) => format!("Read::Has({}, {bits})", place(it)),
-        Read::Lacks(it, bits) => format!("Read::Lacks({}, {bits})", place(it)),
-        Read::Rule(rule) => format!("Read::Rule(ReadRule::{rule})"),
+        ReadCondition::Always => "ReadCondition::Always".to_owned(),
+        ReadCondition::Is(it, values) => format!("ReadCondition::Is({}, &{})", integer_location(it), numbers(values)),
+        ReadCondition::Has(it, bits) => format!("ReadCondition::Has({}, {bits})", integer_location(it)),
+        ReadCondition::Lacks(it, bits) => format!("ReadCondition::Lacks({}, {bits})", integer_location(it)),
+        ReadCondition::Rule(rule) => format!("ReadCondition::Rule(ReadRule::{rule})"),
     }
 }

@@ -7,28 +7,28 @@ use crate::model::*;
 use crate::values;
 use crate::xml::*;
 
-pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+pub(crate) fn read(root: RegistryRoot<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     for node in root.at("feature").into_iter().filter(|it| is_for_vulkan(*it)) {
         let number = faults.attribute(root, node, "number").to_owned();
         let name = format!("VK_VERSION_{}", number.replace('.', "_"));
         // Newer registries split a version into base, compute and graphics parts; they are one block to us.
-        let mut block = match registry.blocks.iter().position(|it| it.name == name) {
-            Some(at) => registry.blocks.remove(at),
-            None => empty_block(name, number, BlockKind::Version),
+        let mut block = match registry.versions_and_extensions.iter().position(|it| it.name == name) {
+            Some(at) => registry.versions_and_extensions.remove(at),
+            None => empty_version_or_extension(name, number, VersionOrExtensionKind::Version),
         };
         read_requirements(root, node, &mut block, None, faults);
-        registry.blocks.push(block);
+        registry.versions_and_extensions.push(block);
     }
     for node in root.at("extensions/extension") {
         if list(node, "supported").iter().any(|it| it == "vulkan") {
             let block = extension(root, node, faults);
-            registry.blocks.push(block);
+            registry.versions_and_extensions.push(block);
         }
     }
 }
 
-fn empty_block(name: String, number: String, kind: BlockKind) -> Block {
-    Block {
+fn empty_version_or_extension(name: String, number: String, kind: VersionOrExtensionKind) -> VersionOrExtension {
+    VersionOrExtension {
         name,
         number,
         kind,
@@ -43,44 +43,44 @@ fn empty_block(name: String, number: String, kind: BlockKind) -> Block {
     }
 }
 
-fn extension(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Block {
+fn extension(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> VersionOrExtension {
     let name = faults.attribute(root, node, "name").to_owned();
     let number = faults.attribute(root, node, "number").to_owned();
     let kind = match node.attribute("type") {
-        Some("instance") => BlockKind::InstanceExtension,
-        Some("device") => BlockKind::DeviceExtension,
-        _ if root.file == "video.xml" => BlockKind::VideoHeader,
+        Some("instance") => VersionOrExtensionKind::InstanceExtension,
+        Some("device") => VersionOrExtensionKind::DeviceExtension,
+        _ if root.file == "video.xml" => VersionOrExtensionKind::VideoHeader,
         _ => {
             faults.bad_value(root, node, "type", "instance or device");
-            BlockKind::DeviceExtension
+            VersionOrExtensionKind::DeviceExtension
         }
     };
     let numeric = number.parse().ok();
-    let mut block = Block {
+    let mut block = VersionOrExtension {
         platform: text(node, "platform"),
         depends: text(node, "depends"),
         promoted_to: text(node, "promotedto"),
         deprecated_by: text(node, "deprecatedby"),
         provisional: node.attribute("provisional") == Some("true"),
-        ..empty_block(name, number, kind)
+        ..empty_version_or_extension(name, number, kind)
     };
     read_requirements(root, node, &mut block, numeric, faults);
     block
 }
 
 fn read_requirements(
-    root: Root<'_, '_>,
+    root: RegistryRoot<'_, '_>,
     node: Node<'_, '_>,
-    block: &mut Block,
+    block: &mut VersionOrExtension,
     extension_number: Option<i64>,
-    faults: &mut Faults,
+    faults: &mut ErrorList,
 ) {
     for require in children(node, "require").filter(|it| is_for_vulkan(*it)) {
         for it in require.children().filter(Node::is_element).filter(|it| is_for_vulkan(*it)) {
             match it.tag_name().name() {
                 "type" => block.types.push(faults.attribute(root, it, "name").to_owned()),
                 "command" => block.commands.push(faults.attribute(root, it, "name").to_owned()),
-                "enum" => block.enums.push(values::extension(root, it, extension_number, faults)),
+                "enum" => block.enums.push(values::enum_extension(root, it, extension_number, faults)),
                 _ => {}
             }
         }
@@ -93,7 +93,7 @@ fn read_requirements(
 pub(crate) fn keep_required(registry: &mut Registry) {
     let mut owner: BTreeMap<String, usize> = BTreeMap::new();
     let mut open: Vec<(String, usize)> = Vec::new();
-    for (index, block) in registry.blocks.iter().enumerate().rev() {
+    for (index, block) in registry.versions_and_extensions.iter().enumerate().rev() {
         for name in block.types.iter().chain(&block.commands) {
             open.push((registry.resolve(name).to_owned(), index));
         }
@@ -102,7 +102,7 @@ pub(crate) fn keep_required(registry: &mut Registry) {
         if owner.contains_key(&name) {
             continue;
         }
-        for needed in mentioned_by(registry, &name) {
+        for needed in types_mentioned_by(registry, &name) {
             open.insert(0, (registry.resolve(&needed).to_owned(), index));
         }
         owner.insert(name, index);
@@ -122,7 +122,7 @@ pub(crate) fn keep_required(registry: &mut Registry) {
         .collect();
     registry.aliases = alias_targets;
     for (name, index) in owner {
-        let block = &mut registry.blocks[index];
+        let block = &mut registry.versions_and_extensions[index];
         let is_command = registry.commands.contains_key(&name);
         let into = if is_command { &mut block.commands } else { &mut block.types };
         if !into.contains(&name) {
@@ -137,7 +137,7 @@ pub(crate) fn keep_required(registry: &mut Registry) {
 }
 
 /// The names of types that an item's definition mentions.
-fn mentioned_by(registry: &Registry, name: &str) -> Vec<String> {
+fn types_mentioned_by(registry: &Registry, name: &str) -> Vec<String> {
     if let Some(it) = registry.structs.get(name) {
         return it.fields.iter().map(|it| it.ty.base.clone()).collect();
     }
@@ -156,7 +156,7 @@ fn mentioned_by(registry: &Registry, name: &str) -> Vec<String> {
 }
 
 /// Every type named by a field must be defined somewhere.
-pub(crate) fn check_references(registry: &Registry, faults: &mut Faults) {
+pub(crate) fn check_references(registry: &Registry, faults: &mut ErrorList) {
     let fields = registry.structs.iter().map(|(name, it)| (name, &it.fields));
     let parameters = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
     for (item, fields) in fields.chain(parameters) {

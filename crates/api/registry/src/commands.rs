@@ -4,7 +4,7 @@ use crate::model::*;
 use crate::types::{field, type_ref};
 use crate::xml::*;
 
-pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+pub(crate) fn read(root: RegistryRoot<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     for node in root.at("commands/command").into_iter().filter(|it| is_for_vulkan(*it)) {
         if let (Some(name), Some(alias)) = (text(node, "name"), text(node, "alias")) {
             registry.aliases.insert(name, alias);
@@ -20,10 +20,10 @@ pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Fau
     }
 }
 
-fn command(root: Root<'_, '_>, node: Node<'_, '_>, proto: Node<'_, '_>, faults: &mut Faults) -> Command {
+fn command(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, proto: Node<'_, '_>, faults: &mut ErrorList) -> RegistryCommand {
     let parameters = children(node, "param").filter(|it| is_for_vulkan(*it));
     let implicit = child(node, "implicitexternsyncparams");
-    Command {
+    RegistryCommand {
         result: type_ref(root, proto, faults),
         parameters: parameters.map(|it| field(root, it, faults)).collect(),
         success_codes: list(node, "successcodes"),

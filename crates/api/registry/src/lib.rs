@@ -32,7 +32,7 @@ pub fn parse(vk_xml: &str, video_xml: &str) -> Result<Registry, Vec<RegistryErro
         return Err(errors);
     }
     let mut registry = Registry::default();
-    let mut faults = xml::Faults::default();
+    let mut faults = xml::ErrorList::default();
     for document in [&vk, &video] {
         let root = document.root();
         types::read(root, &mut registry, &mut faults);
@@ -43,13 +43,13 @@ pub fn parse(vk_xml: &str, video_xml: &str) -> Result<Registry, Vec<RegistryErro
     }
     // Sorted first: what comes to lie where must not depend on the order of the file.
     registry.sort();
-    values::extend(&mut registry, &mut faults);
+    values::apply_extensions(&mut registry, &mut faults);
     blocks::keep_required(&mut registry);
-    registry.find_homes();
+    registry.find_introductions();
     blocks::check_references(&registry, &mut faults);
     if faults.errors.is_empty() { Ok(registry) } else { Err(faults.errors) }
 }
 
-fn open<'a>(file: &'static str, text: &'a str) -> Result<xml::Document<'a>, Vec<RegistryError>> {
-    xml::Document::parse(file, text).map_err(|error| vec![error])
+fn open<'a>(file: &'static str, text: &'a str) -> Result<xml::XmlDocument<'a>, Vec<RegistryError>> {
+    xml::XmlDocument::parse(file, text).map_err(|error| vec![error])
 }

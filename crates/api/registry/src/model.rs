@@ -13,18 +13,18 @@ pub struct Registry {
     /// Types that come from headers of the platform, with the header's name.
     pub external_types: BTreeMap<String, String>,
     pub function_pointers: BTreeMap<String, FunctionPointer>,
-    pub handles: BTreeMap<String, Handle>,
+    pub handles: BTreeMap<String, RegistryHandle>,
     pub enums: BTreeMap<String, Enum>,
     pub bitmasks: BTreeMap<String, Bitmask>,
     pub structs: BTreeMap<String, Struct>,
-    pub commands: BTreeMap<String, Command>,
+    pub commands: BTreeMap<String, RegistryCommand>,
     /// Alias to the name it stands for, for types and commands alike.
     pub aliases: BTreeMap<String, String>,
     /// API versions in their order, then extensions by name.
-    pub blocks: Vec<Block>,
-    /// The first version or extension that brings each type and command, as an index into `blocks`.
-    pub homes: BTreeMap<String, usize>,
-    pub sync: Sync,
+    pub versions_and_extensions: Vec<VersionOrExtension>,
+    /// The first version or extension that brings each type and command, as an index into `versions_and_extensions`.
+    pub introduced_in: BTreeMap<String, usize>,
+    pub sync: SyncTables,
     pub formats: BTreeMap<String, Format>,
     pub dynamic_states: BTreeMap<String, DynamicState>,
     pub spirv_extensions: BTreeMap<String, Vec<SpirvEnable>>,
@@ -62,11 +62,11 @@ pub struct BaseType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionPointer {
     pub result: TypeRef,
-    pub parameters: Vec<Field>,
+    pub parameters: Vec<RegistryField>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handle {
+pub struct RegistryHandle {
     pub parent: Option<String>,
     /// The `VkObjectType` value.
     pub object_type: String,
@@ -102,7 +102,7 @@ pub struct Bitmask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Struct {
     pub is_union: bool,
-    pub fields: Vec<Field>,
+    pub fields: Vec<RegistryField>,
     /// Written by the implementation only.
     pub returned_only: bool,
     /// The structures whose `pNext` chain may hold this one.
@@ -120,7 +120,7 @@ impl Struct {
 
 /// A member of a structure or a parameter of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct RegistryField {
     pub name: String,
     pub ty: TypeRef,
     /// One entry per pointer level; empty means a single object.
@@ -186,9 +186,9 @@ pub enum ExternSync {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct RegistryCommand {
     pub result: TypeRef,
-    pub parameters: Vec<Field>,
+    pub parameters: Vec<RegistryField>,
     pub success_codes: Vec<String>,
     pub error_codes: Vec<String>,
     /// Queue capabilities, any of which a command buffer's pool must have.
@@ -207,11 +207,11 @@ pub struct Command {
 
 /// An API version or an extension: what it brings and what it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct VersionOrExtension {
     pub name: String,
     /// `1.2` for a version, the extension's number otherwise.
     pub number: String,
-    pub kind: BlockKind,
+    pub kind: VersionOrExtensionKind,
     pub platform: Option<String>,
     pub depends: Option<String>,
     pub promoted_to: Option<String>,
@@ -223,7 +223,7 @@ pub struct Block {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockKind {
+pub enum VersionOrExtensionKind {
     Version,
     InstanceExtension,
     DeviceExtension,
@@ -250,7 +250,7 @@ pub enum EnumExtensionValue {
 
 /// The stage and access tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sync {
+pub struct SyncTables {
     pub stages: Vec<SyncStage>,
     pub accesses: Vec<SyncAccess>,
     pub pipelines: Vec<SyncPipeline>,
@@ -358,31 +358,31 @@ impl Registry {
     }
 
     /// The version or extension that brings a type or command first.
-    pub fn block_of(&self, name: &str) -> Option<&Block> {
-        self.homes.get(name).map(|it| &self.blocks[*it])
+    pub fn introduced_by(&self, name: &str) -> Option<&VersionOrExtension> {
+        self.introduced_in.get(name).map(|it| &self.versions_and_extensions[*it])
     }
 
-    pub(crate) fn find_homes(&mut self) {
-        for (index, block) in self.blocks.iter().enumerate() {
+    pub(crate) fn find_introductions(&mut self) {
+        for (index, block) in self.versions_and_extensions.iter().enumerate() {
             for name in block.types.iter().chain(&block.commands) {
-                self.homes.entry(name.clone()).or_insert(index);
+                self.introduced_in.entry(name.clone()).or_insert(index);
             }
         }
     }
 
     pub(crate) fn sort(&mut self) {
-        self.blocks.sort_by_key(|it| {
-            let video = it.kind == BlockKind::VideoHeader;
-            (it.kind != BlockKind::Version, video, it.number_key(), it.name.clone())
+        self.versions_and_extensions.sort_by_key(|it| {
+            let video = it.kind == VersionOrExtensionKind::VideoHeader;
+            (it.kind != VersionOrExtensionKind::Version, video, it.version_number(), it.name.clone())
         });
     }
 }
 
-impl Block {
+impl VersionOrExtension {
     /// Versions by number; extensions and headers by name alone.
-    fn number_key(&self) -> u32 {
+    fn version_number(&self) -> u32 {
         match self.kind {
-            BlockKind::Version => self.number.replace('.', "").parse().unwrap_or(u32::MAX),
+            VersionOrExtensionKind::Version => self.number.replace('.', "").parse().unwrap_or(u32::MAX),
             _ => 0,
         }
     }

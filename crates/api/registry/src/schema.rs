@@ -4,7 +4,7 @@
 //! newer registry fails here, with its place, and asks for a decision.
 
 use crate::error::RegistryError;
-use crate::xml::{Document, Node, item, place};
+use crate::xml::{XmlDocument, Node, item, position};
 
 /// Path of an element and the attributes it may carry. Sorted by path.
 const ELEMENTS: &[(&str, &[&str])] = &[
@@ -217,7 +217,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
 ];
 
 /// Every element and attribute that this version of Lavascope does not know.
-pub(crate) fn verify(document: &Document<'_>) -> Vec<RegistryError> {
+pub(crate) fn verify(document: &XmlDocument<'_>) -> Vec<RegistryError> {
     let mut errors = Vec::new();
     let root = document.root().node;
     verify_element(document.file, root, root.tag_name().name(), &mut errors);
@@ -227,12 +227,12 @@ pub(crate) fn verify(document: &Document<'_>) -> Vec<RegistryError> {
 fn verify_element(file: &'static str, node: Node<'_, '_>, path: &str, errors: &mut Vec<RegistryError>) {
     let Ok(at) = ELEMENTS.binary_search_by_key(&path, |it| it.0) else {
         let element = node.tag_name().name().to_owned();
-        errors.push(RegistryError::UnknownElement { place: place(file, node), item: item(node), element });
+        errors.push(RegistryError::UnknownElement { place: position(file, node), item: item(node), element });
         return;
     };
     for attribute in node.attributes().filter(|it| !ELEMENTS[at].1.contains(&it.name())) {
         errors.push(RegistryError::UnknownAttribute {
-            place: place(file, node),
+            place: position(file, node),
             item: item(node),
             element: node.tag_name().name().to_owned(),
             attribute: attribute.name().to_owned(),

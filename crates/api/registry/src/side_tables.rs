@@ -3,7 +3,7 @@
 use crate::model::*;
 use crate::xml::*;
 
-pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+pub(crate) fn read(root: RegistryRoot<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     read_sync(root, &mut registry.sync, faults);
     for node in root.at("formats/format") {
         let name = faults.attribute(root, node, "name").to_owned();
@@ -32,7 +32,7 @@ pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Fau
     }
 }
 
-fn read_sync(root: Root<'_, '_>, sync: &mut Sync, faults: &mut Faults) {
+fn read_sync(root: RegistryRoot<'_, '_>, sync: &mut SyncTables, faults: &mut ErrorList) {
     for node in root.at("sync/syncstage") {
         sync.stages.push(SyncStage {
             name: faults.attribute(root, node, "name").to_owned(),
@@ -67,7 +67,7 @@ fn child_list(node: Node<'_, '_>, element: &str, attribute: &str) -> Vec<String>
     child(node, element).map(|it| list(it, attribute)).unwrap_or_default()
 }
 
-fn format(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Format {
+fn format(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> Format {
     let extent: Vec<u32> = list(node, "blockExtent").iter().filter_map(|it| it.parse().ok()).collect();
     let components = children(node, "component").map(|it| FormatComponent {
         name: faults.attribute(root, it, "name").to_owned(),

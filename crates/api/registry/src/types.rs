@@ -3,7 +3,7 @@
 use crate::model::*;
 use crate::xml::*;
 
-pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+pub(crate) fn read(root: RegistryRoot<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     for node in root.at("platforms/platform") {
         let name = faults.attribute(root, node, "name").to_owned();
         let protect = faults.attribute(root, node, "protect").to_owned();
@@ -14,7 +14,7 @@ pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Fau
     }
 }
 
-fn read_type(root: Root<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+fn read_type(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     let name = node.attribute("name").or_else(|| child_text(node, "name"));
     if let (Some(name), Some(alias)) = (name, node.attribute("alias")) {
         registry.aliases.insert(name.to_owned(), alias.to_owned());
@@ -70,15 +70,15 @@ fn bitmask(node: Node<'_, '_>) -> Bitmask {
     Bitmask { width, bits: text(node, "requires").or_else(|| text(node, "bitvalues")) }
 }
 
-fn handle(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Handle {
-    Handle {
+fn handle(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> RegistryHandle {
+    RegistryHandle {
         parent: text(node, "parent"),
         object_type: faults.attribute(root, node, "objtypeenum").to_owned(),
         dispatchable: child_text(node, "type") == Some("VK_DEFINE_HANDLE"),
     }
 }
 
-fn structure(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Struct {
+fn structure(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> Struct {
     let members = children(node, "member").filter(|it| is_for_vulkan(*it));
     Struct {
         is_union: node.attribute("category") == Some("union"),
@@ -90,7 +90,7 @@ fn structure(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Str
     }
 }
 
-fn read_function_pointer(root: Root<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+fn read_function_pointer(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     let Some(proto) = child(node, "proto") else { return faults.bad_value(root, node, "proto", "a prototype") };
     let name = child_text(proto, "name").unwrap_or_default().to_owned();
     let parameters = children(node, "param").map(|it| field(root, it, faults)).collect();
@@ -106,8 +106,8 @@ fn read_define(node: Node<'_, '_>, name: &str, registry: &mut Registry) {
 }
 
 /// A member or a parameter.
-pub(crate) fn field(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Field {
-    Field {
+pub(crate) fn field(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> RegistryField {
+    RegistryField {
         name: child_text(node, "name").unwrap_or_default().to_owned(),
         ty: type_ref(root, node, faults),
         len: lengths(node),
@@ -151,12 +151,12 @@ fn length(text: String) -> Length {
 }
 
 /// Reads `const <type>T</type>* const* <name>n</name>[4]` and its simpler forms.
-pub(crate) fn type_ref(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> TypeRef {
+pub(crate) fn type_ref(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, faults: &mut ErrorList) -> TypeRef {
     let base = child_text(node, "type").unwrap_or_default().to_owned();
     if base.is_empty() {
         faults.bad_value(root, node, "type", "a type");
     }
-    let (before, after_type, after_name) = pieces(node);
+    let (before, after_type, after_name) = declaration_parts(node);
     let mut pointers = Vec::new();
     let mut is_const = before.contains("const");
     for piece in after_type.split_inclusive('*').filter(|it| it.contains('*')) {
@@ -177,7 +177,7 @@ pub(crate) fn type_ref(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faul
 }
 
 /// The text before `<type>`, between type and name, and after the name, with constants of array sizes in place.
-fn pieces(node: Node<'_, '_>) -> (String, String, String) {
+fn declaration_parts(node: Node<'_, '_>) -> (String, String, String) {
     let mut out = [String::new(), String::new(), String::new()];
     let mut at = 0;
     for child in node.children() {

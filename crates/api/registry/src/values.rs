@@ -4,7 +4,7 @@ use crate::error::RegistryError;
 use crate::model::*;
 use crate::xml::*;
 
-pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+pub(crate) fn read(root: RegistryRoot<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     for node in root.at("enums") {
         let name = faults.attribute(root, node, "name").to_owned();
         match faults.attribute(root, node, "type") {
@@ -24,7 +24,7 @@ pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Fau
     }
 }
 
-fn read_value(root: Root<'_, '_>, node: Node<'_, '_>, into: &mut Enum, faults: &mut Faults) {
+fn read_value(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, into: &mut Enum, faults: &mut ErrorList) {
     let name = faults.attribute(root, node, "name").to_owned();
     if let Some(alias) = text(node, "alias") {
         into.aliases.insert(name, alias);
@@ -37,7 +37,7 @@ fn read_value(root: Root<'_, '_>, node: Node<'_, '_>, into: &mut Enum, faults: &
     }
 }
 
-fn read_constants(root: Root<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+fn read_constants(root: RegistryRoot<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut ErrorList) {
     for constant in children(node, "enum") {
         let name = faults.attribute(root, constant, "name").to_owned();
         let text = faults.attribute(root, constant, "value");
@@ -77,11 +77,11 @@ pub(crate) fn integer(text: &str) -> Option<i64> {
 }
 
 /// An `<enum>` inside a `<require>`. Extension values are numbered from one thousand million.
-pub(crate) fn extension(
-    root: Root<'_, '_>,
+pub(crate) fn enum_extension(
+    root: RegistryRoot<'_, '_>,
     node: Node<'_, '_>,
     extension_number: Option<i64>,
-    faults: &mut Faults,
+    faults: &mut ErrorList,
 ) -> EnumExtension {
     let name = faults.attribute(root, node, "name").to_owned();
     let extends = text(node, "extends");
@@ -109,8 +109,8 @@ pub(crate) fn extension(
 }
 
 /// Puts what the blocks add into the enums and constants.
-pub(crate) fn extend(registry: &mut Registry, faults: &mut Faults) {
-    let blocks = std::mem::take(&mut registry.blocks);
+pub(crate) fn apply_extensions(registry: &mut Registry, faults: &mut ErrorList) {
+    let blocks = std::mem::take(&mut registry.versions_and_extensions);
     for block in &blocks {
         for added in &block.enums {
             match &added.extends {
@@ -124,10 +124,10 @@ pub(crate) fn extend(registry: &mut Registry, faults: &mut Faults) {
             }
         }
     }
-    registry.blocks = blocks;
+    registry.versions_and_extensions = blocks;
 }
 
-fn add_value(into: &mut Enum, added: &EnumExtension, block: &Block, faults: &mut Faults) {
+fn add_value(into: &mut Enum, added: &EnumExtension, block: &VersionOrExtension, faults: &mut ErrorList) {
     match &added.value {
         EnumExtensionValue::Alias(to) => drop(into.aliases.insert(added.name.clone(), to.clone())),
         EnumExtensionValue::Number(value) => match into.values.iter().find(|it| it.name == added.name) {

@@ -1,40 +1,40 @@
 //! A thin layer over `roxmltree`: places, items, typed attributes and collected faults.
 
-use crate::error::{Place, RegistryError};
+use crate::error::{XmlPosition, RegistryError};
 
 pub(crate) use roxmltree::Node;
 
 /// One registry file, parsed.
-pub(crate) struct Document<'a> {
+pub(crate) struct XmlDocument<'a> {
     pub(crate) file: &'static str,
     xml: roxmltree::Document<'a>,
 }
 
-impl<'a> Document<'a> {
-    pub(crate) fn parse(file: &'static str, text: &'a str) -> Result<Document<'a>, RegistryError> {
+impl<'a> XmlDocument<'a> {
+    pub(crate) fn parse(file: &'static str, text: &'a str) -> Result<XmlDocument<'a>, RegistryError> {
         match roxmltree::Document::parse(text) {
-            Ok(xml) => Ok(Document { file, xml }),
+            Ok(xml) => Ok(XmlDocument { file, xml }),
             Err(error) => {
                 let at = error.pos();
-                let place = Place { file, line: at.row, column: at.col };
+                let place = XmlPosition { file, line: at.row, column: at.col };
                 Err(RegistryError::Xml { place, reason: error.to_string() })
             }
         }
     }
 
-    pub(crate) fn root(&self) -> Root<'_, 'a> {
-        Root { file: self.file, node: self.xml.root_element() }
+    pub(crate) fn root(&self) -> RegistryRoot<'_, 'a> {
+        RegistryRoot { file: self.file, node: self.xml.root_element() }
     }
 }
 
 /// The `<registry>` element together with the name of its file.
 #[derive(Clone, Copy)]
-pub(crate) struct Root<'d, 'a> {
+pub(crate) struct RegistryRoot<'d, 'a> {
     pub(crate) file: &'static str,
     pub(crate) node: Node<'d, 'a>,
 }
 
-impl<'d, 'a: 'd> Root<'d, 'a> {
+impl<'d, 'a: 'd> RegistryRoot<'d, 'a> {
     /// Elements at `path` below the root, `types/type` for example.
     pub(crate) fn at(self, path: &str) -> Vec<Node<'d, 'a>> {
         let mut level = vec![self.node];
@@ -47,16 +47,16 @@ impl<'d, 'a: 'd> Root<'d, 'a> {
 
 /// The faults found so far. Reading goes on after a fault, so that one run shows all of them.
 #[derive(Default)]
-pub(crate) struct Faults {
+pub(crate) struct ErrorList {
     pub(crate) errors: Vec<RegistryError>,
 }
 
-impl Faults {
+impl ErrorList {
     /// A required attribute; its absence is a fault and reads as empty.
-    pub(crate) fn attribute<'a>(&mut self, root: Root<'_, '_>, node: Node<'a, '_>, name: &'static str) -> &'a str {
+    pub(crate) fn attribute<'a>(&mut self, root: RegistryRoot<'_, '_>, node: Node<'a, '_>, name: &'static str) -> &'a str {
         node.attribute(name).unwrap_or_else(|| {
             self.errors.push(RegistryError::MissingAttribute {
-                place: place(root.file, node),
+                place: position(root.file, node),
                 item: item(node),
                 element: node.tag_name().name().to_owned(),
                 attribute: name,
@@ -68,13 +68,13 @@ impl Faults {
     /// Notes a value that cannot be understood.
     pub(crate) fn bad_value(
         &mut self,
-        root: Root<'_, '_>,
+        root: RegistryRoot<'_, '_>,
         node: Node<'_, '_>,
         attribute: &str,
         expected: &'static str,
     ) {
         self.errors.push(RegistryError::BadValue {
-            place: place(root.file, node),
+            place: position(root.file, node),
             item: item(node),
             attribute: attribute.to_owned(),
             value: node.attribute(attribute).unwrap_or_default().to_owned(),
@@ -83,7 +83,7 @@ impl Faults {
     }
 
     /// An optional whole number.
-    pub(crate) fn number(&mut self, root: Root<'_, '_>, node: Node<'_, '_>, name: &'static str) -> Option<u32> {
+    pub(crate) fn number(&mut self, root: RegistryRoot<'_, '_>, node: Node<'_, '_>, name: &'static str) -> Option<u32> {
         let parsed = node.attribute(name)?.parse();
         if parsed.is_err() {
             self.bad_value(root, node, name, "a whole number");
@@ -120,9 +120,9 @@ pub(crate) fn is_for_vulkan(node: Node<'_, '_>) -> bool {
     node.attribute("api").is_none_or(|it| it.split(',').any(|api| api == "vulkan"))
 }
 
-pub(crate) fn place(file: &'static str, node: Node<'_, '_>) -> Place {
+pub(crate) fn position(file: &'static str, node: Node<'_, '_>) -> XmlPosition {
     let at = node.document().text_pos_at(node.range().start);
-    Place { file, line: at.row, column: at.col }
+    XmlPosition { file, line: at.row, column: at.col }
 }
 
 /// The name of the nearest enclosing type, command, enum or extension.

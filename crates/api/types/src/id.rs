@@ -29,7 +29,7 @@ impl ObjectId {
     }
 
     /// A number out of a record: null, or of the given type.
-    pub fn checked(raw: u64, ty: HandleType) -> Option<ObjectId> {
+    pub fn from_raw_typed(raw: u64, ty: HandleType) -> Option<ObjectId> {
         (raw == 0 || raw >> SERIAL_BITS == ty as u64).then_some(ObjectId(raw))
     }
 

@@ -55,7 +55,7 @@ macro_rules! union_members {
                 pub fn $member(&self) -> &$ty {
                     const {
                         assert!(size_of::<$ty>() <= size_of::<$name>() && align_of::<$ty>() <= align_of::<$name>());
-                        $crate::pod::plain::<$ty>();
+                        $crate::pod::assert_pod::<$ty>();
                     }
                     // SAFETY: the assertion says that the member is not larger than the words, nor more aligned, and it is a
                     // `Pod`, of which every bit pattern is a value.

@@ -11,7 +11,7 @@ use crate::ptr::{FnPtr, Ptr};
 pub unsafe trait Pod: Sized + 'static {}
 
 /// Makes the compiler say whether a type is plain.
-pub(crate) const fn plain<T: Pod>() {}
+pub(crate) const fn assert_pod<T: Pod>() {}
 
 /// Sees the front of `bytes` as a `T`; none where it is too short or misaligned.
 pub fn cast<T: Pod>(bytes: &[u8]) -> Option<&T> {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// One line of the table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Entry {
+pub struct BenchEntry {
     pub name: String,
     pub unit: String,
     /// The same work without us.
@@ -33,7 +33,7 @@ pub struct Entry {
     pub instructions: Option<f64>,
 }
 
-impl Entry {
+impl BenchEntry {
     /// Ours to bare, or to the peer where there is no bare.
     pub fn ratio(&self) -> Option<f64> {
         self.bare.or(self.peer).filter(|it| *it > 0.0).map(|it| self.ours / it)
@@ -72,7 +72,7 @@ pub struct Peer<'a> {
 #[derive(Default)]
 pub struct Suite<'a> {
     benches: Vec<(Bench<'a>, Option<Peer<'a>>)>,
-    values: Vec<(String, Box<dyn Fn() -> Entry + 'a>)>,
+    values: Vec<(String, Box<dyn Fn() -> BenchEntry + 'a>)>,
 }
 
 const BATCHES: u32 = 40;
@@ -89,7 +89,7 @@ impl<'a> Suite<'a> {
     }
 
     /// Something that is not the time of an operation: a size, a ratio.
-    pub fn add_value(&mut self, name: &str, value: impl Fn() -> Entry + 'a) {
+    pub fn add_value(&mut self, name: &str, value: impl Fn() -> BenchEntry + 'a) {
         self.values.push((name.to_owned(), Box::new(value)));
     }
 
@@ -114,25 +114,25 @@ impl<'a> Suite<'a> {
                 }
                 let wanted = |it: &&(String, _)| filter.is_none_or(|filter| it.0.contains(*filter));
                 for (name, value) in self.values.iter().filter(wanted) {
-                    print(&Entry { name: name.clone(), ..value() });
+                    print(&BenchEntry { name: name.clone(), ..value() });
                 }
             }
         }
     }
 }
 
-fn print(entry: &Entry) {
+fn print(entry: &BenchEntry) {
     println!("{}", serde_json::to_string(entry).unwrap_or_default());
 }
 
-fn measure(bench: &mut Bench<'_>, peer: Option<&mut Peer<'_>>) -> Entry {
+fn measure(bench: &mut Bench<'_>, peer: Option<&mut Peer<'_>>) -> BenchEntry {
     let share_limit = peer.as_ref().map(|it| it.share_limit);
     let peer = peer.map(|it| &mut *it.run);
     let (bare, peer, (ours, process)) = match &mut bench.bare {
-        Some(bare) => all_minima(bare, peer, &mut bench.run),
+        Some(bare) => interleaved_minima(bare, peer, &mut bench.run),
         None => (None, None, minimum(&mut bench.run)),
     };
-    Entry {
+    BenchEntry {
         name: bench.name.clone(),
         unit: "ns".to_owned(),
         bare,
@@ -148,26 +148,26 @@ fn measure(bench: &mut Bench<'_>, peer: Option<&mut Peer<'_>>) -> Entry {
 
 /// Nanoseconds of one operation: of this thread, and of the process in the same batch.
 fn minimum(run: &mut dyn FnMut(u64)) -> (f64, f64) {
-    let times = times(run);
-    (0..BATCHES).map(|_| time(run, times)).min_by(|left, right| left.0.total_cmp(&right.0)).unwrap_or((0.0, 0.0))
+    let times = runs_per_batch(run);
+    (0..BATCHES).map(|_| time_batch(run, times)).min_by(|left, right| left.0.total_cmp(&right.0)).unwrap_or((0.0, 0.0))
 }
 
 /// The minima of operations whose batches take turns, so that all meet the same weather. The peer does as many at a time
 /// as we do: it may be slower the more there are.
-fn all_minima(
+fn interleaved_minima(
     bare: &mut dyn FnMut(u64),
     mut peer: Option<&mut (dyn FnMut(u64) + '_)>,
     run: &mut dyn FnMut(u64),
 ) -> (Option<f64>, Option<f64>, (f64, f64)) {
-    let (bare_times, run_times) = (times(bare), times(run));
+    let (bare_times, run_times) = (runs_per_batch(bare), runs_per_batch(run));
     let (mut least_bare, mut least_peer, mut least) = (f64::INFINITY, None, (f64::INFINITY, 0.0));
     for _ in 0..BATCHES {
-        least_bare = least_bare.min(time(bare, bare_times).0);
+        least_bare = least_bare.min(time_batch(bare, bare_times).0);
         if let Some(peer) = &mut peer {
-            let batch = time(peer, run_times).0;
+            let batch = time_batch(peer, run_times).0;
             least_peer = Some(least_peer.unwrap_or(batch).min(batch));
         }
-        let batch = time(run, run_times);
+        let batch = time_batch(run, run_times);
         if batch.0 < least.0 {
             least = batch;
         }
@@ -177,11 +177,11 @@ fn all_minima(
 
 /// How often an operation fits into a batch. The first thousand may take many times as long as those behind them, so it
 /// is asked again until it hardly changes: a batch that is too short is mostly about what others left in the caches.
-fn times(run: &mut dyn FnMut(u64)) -> u64 {
+fn runs_per_batch(run: &mut dyn FnMut(u64)) -> u64 {
     run(10);
     let mut count = 1000;
     loop {
-        let (once, _) = time(run, count);
+        let (once, _) = time_batch(run, count);
         let fits = ((BATCH_NS / once.max(0.5)) as u64).clamp(10, 10_000_000);
         if fits <= 2 * count {
             return fits;
@@ -190,7 +190,7 @@ fn times(run: &mut dyn FnMut(u64)) -> u64 {
     }
 }
 
-fn time(run: &mut dyn FnMut(u64), times: u64) -> (f64, f64) {
+fn time_batch(run: &mut dyn FnMut(u64), times: u64) -> (f64, f64) {
     let (thread, process) = (thread_nanoseconds(), process_nanoseconds());
     run(times);
     let per = |from: u64, now: u64| now.saturating_sub(from) as f64 / times as f64;

@@ -18,7 +18,7 @@ LAVASCOPE_SAMPLE_DEVICE chooses a device by a part of its name.";
 /// Runs a small Vulkan program that checks its own result.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "lavascope-samples", version, after_help = EXIT_CODES)]
-pub struct Arguments {
+pub struct SampleArguments {
     /// The sample, or `list`.
     pub name: String,
     /// How often its work is repeated, where it can be.
@@ -44,37 +44,37 @@ pub struct Arguments {
     pub expect_wrong: bool,
 }
 
-impl Arguments {
-    pub(crate) fn options(&self) -> Options {
+impl SampleArguments {
+    pub(crate) fn options(&self) -> SampleOptions {
         let mode = match (self.no_check, self.expect_wrong) {
             (true, _) => Mode::Skip,
-            (false, true) => Mode::Spoiled,
+            (false, true) => Mode::ExpectWrong,
             (false, false) => Mode::Compare,
         };
-        Options {
+        SampleOptions {
             frames: self.frames,
             threads: self.threads,
             seed: self.seed,
             save: self.save.clone(),
-            fault: if self.mended { Fault::Mended } else { Fault::Planted },
+            fault: if self.mended { FaultMode::Fixed } else { FaultMode::Planted },
             check: Check::new(mode),
         }
     }
 }
 
 /// What a sample is told.
-pub(crate) struct Options {
+pub(crate) struct SampleOptions {
     pub(crate) frames: Option<u32>,
     pub(crate) threads: Option<u32>,
     pub(crate) seed: u64,
     pub(crate) save: Option<PathBuf>,
-    pub(crate) fault: Fault,
+    pub(crate) fault: FaultMode,
     pub(crate) check: Check,
 }
 
 /// Whether a `fault-…` sample does what it is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum FaultMode {
     Planted,
-    Mended,
+    Fixed,
 }

@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     /// The result differs from what was expected.
     Wrong(String),
     /// The machine, the driver or the device has not what the sample needs.
-    Lacks(String),
+    Unsupported(String),
     /// A call returned an error.
     Vulkan { result: vk::Result, place: &'static Location<'static> },
     /// A file could not be written.
@@ -22,7 +22,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Wrong(_) => ExitCode::from(1),
-            Failure::Lacks(_) => ExitCode::from(2),
+            Failure::Unsupported(_) => ExitCode::from(2),
             Failure::Vulkan { .. } | Failure::File(_) => ExitCode::from(3),
         }
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Wrong(what) => write!(f, "wrong result: {what}"),
-            Failure::Lacks(what) => write!(f, "cannot run here: {what}"),
+            Failure::Unsupported(what) => write!(f, "cannot run here: {what}"),
             Failure::Vulkan { result, place } => {
                 write!(f, "the call in {}:{} failed: {result:?} ({result})", place.file(), place.line())
             }

@@ -41,20 +41,20 @@ mod samples;
 
 use std::process::ExitCode;
 
-pub use arguments::Arguments;
+pub use arguments::SampleArguments;
 
-use arguments::Options;
+use arguments::SampleOptions;
 use failure::Failure;
 
 /// A program of the collection.
 struct Sample {
     name: &'static str,
     about: &'static str,
-    run: fn(&Options) -> Result<(), Failure>,
+    run: fn(&SampleOptions) -> Result<(), Failure>,
 }
 
 /// Runs what the arguments name; the exit codes are part of the help text.
-pub fn run(arguments: &Arguments) -> ExitCode {
+pub fn run(arguments: &SampleArguments) -> ExitCode {
     if arguments.name == "list" {
         catalog().for_each(|it| println!("{:<30} {}", it.name, it.about));
         return ExitCode::SUCCESS;

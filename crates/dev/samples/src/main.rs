@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use lavascope_samples::Arguments;
+use lavascope_samples::SampleArguments;
 
 fn main() -> ExitCode {
-    lavascope_samples::run(&Arguments::parse())
+    lavascope_samples::run(&SampleArguments::parse())
 }

@@ -115,7 +115,7 @@ const RARE: [&str; 38] = [
 
 #[test]
 fn planted_faults_run_and_mended_ones_are_right() {
-    let server = Server::start();
+    let server = XServer::start();
     let run = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
     for name in names_of(true) {
         let (code, said) = run(&[&name]);
@@ -154,7 +154,7 @@ fn presented_images_are_right() {
     }
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("VK_EXT_headless_surface"), "{said}");
-    let server = Server::start();
+    let server = XServer::start();
     let present = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
     let (code, said) = present(&["present", "--frames", "9"]);
     assert_eq!(code, Some(0), "{said}");
@@ -188,24 +188,24 @@ fn what_is_missing_is_named() {
 }
 
 /// An X server for the time of a test.
-struct Server {
+struct XServer {
     process: Child,
     display: String,
 }
 
-impl Server {
-    fn start() -> Server {
+impl XServer {
+    fn start() -> XServer {
         let mut command = Command::new("Xvfb");
         command.args(["-displayfd", "1", "-screen", "0", "320x240x24", "-nolisten", "tcp", "-noreset"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("Xvfb: install xvfb");
         let mut number = String::new();
         let output = process.stdout.take().expect("the server's output");
         BufReader::new(output).read_line(&mut number).expect("the number of the display");
-        Server { process, display: format!(":{}", number.trim()) }
+        XServer { process, display: format!(":{}", number.trim()) }
     }
 }
 
-impl Drop for Server {
+impl Drop for XServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -5,49 +5,49 @@ use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::ResourceId;
 
 use crate::calls::call;
-use crate::choose::BOX;
+use crate::choose::AABB_BYTES;
 use crate::deed::{
-    Build, Bytes, CopyRegion, Deed, Dispatch, Draw, DrawSource, ImageCopy, SceneOf, Targets, Texels, Trace,
+    StructureBuild, BufferBytes, CopyRegion, LiveCommand, Dispatch, DrawCommand, DrawSource, ImageCopy, DrawAttachments, LiveAttachments, CopyBox, TraceRays,
 };
-use crate::descriptors::SetOf;
-use crate::error::ActError;
+use crate::descriptors::DescriptorLocation;
+use crate::error::LiveError;
 use crate::formats::{DEPTH, STENCIL};
 use crate::pass::rect;
-use crate::perform::Lonely;
-use crate::pipeline::{Ready, element_size};
-use crate::resources::{SCRATCH, range};
-use crate::world::{World, create};
+use crate::perform::DrawsOutsidePass;
+use crate::pipeline::{LivePipeline, element_size};
+use crate::resources::{SCRATCH_BYTES, subresource_range};
+use crate::world::{LiveDevice, create};
 
 const GENERAL: vk::ImageLayout = vk::ImageLayout::GENERAL;
 
-impl World<'_> {
-    pub(crate) fn deed(&self, buffer: vk::CommandBuffer, deed: &Deed) -> Result<(), ActError> {
+impl LiveDevice<'_> {
+    pub(crate) fn record_live_command(&self, buffer: vk::CommandBuffer, deed: &LiveCommand) -> Result<(), LiveError> {
         match deed {
-            Deed::CopyBuffer { src, dst, regions } => self.copy_buffer(buffer, *src, *dst, regions)?,
-            Deed::CopyToImage { src, dst, parts } => {
+            LiveCommand::CopyBuffer { src, dst, regions } => self.copy_buffer(buffer, *src, *dst, regions)?,
+            LiveCommand::CopyToImage { src, dst, parts } => {
                 let regions: Vec<_> = parts.iter().map(buffer_image).collect();
-                let (src, dst) = (self.source(*src), self.made(*dst).image());
+                let (src, dst) = (self.source_buffer(*src), self.resource(*dst).image());
                 let count = regions.len() as u32;
                 call!(self.vk, cmd_copy_buffer_to_image(buffer, src, dst, GENERAL, count, Ptr::to_slice(&regions)));
             }
-            Deed::CopyFromImage { src, dst, parts } => {
+            LiveCommand::CopyFromImage { src, dst, parts } => {
                 let regions: Vec<_> = parts.iter().map(buffer_image).collect();
-                let (src, dst) = (self.made(*src).image(), self.target(*dst)?);
+                let (src, dst) = (self.resource(*src).image(), self.target_buffer(*dst)?);
                 let count = regions.len() as u32;
                 call!(self.vk, cmd_copy_image_to_buffer(buffer, src, GENERAL, dst, count, Ptr::to_slice(&regions)));
             }
-            Deed::CopyImage { how, src, dst, parts } => self.copy_image(buffer, *how, *src, *dst, parts),
-            Deed::Fill { dst, bytes } => {
+            LiveCommand::CopyImage { how, src, dst, parts } => self.copy_image(buffer, *how, *src, *dst, parts),
+            LiveCommand::Fill { dst, bytes } => {
                 let (offset, size) = (bytes.start, bytes.end - bytes.start);
-                call!(self.vk, cmd_fill_buffer(buffer, self.made(*dst).buffer(), offset, size, 0));
+                call!(self.vk, cmd_fill_buffer(buffer, self.resource(*dst).buffer(), offset, size, 0));
             }
-            Deed::Clear { image, regions } => {
-                let ranges: Vec<_> = regions.iter().map(range).collect();
+            LiveCommand::Clear { image, regions } => {
+                let ranges: Vec<_> = regions.iter().map(subresource_range).collect();
                 self.clear(buffer, *image, &ranges);
             }
-            Deed::Dispatch(dispatch) => self.dispatch(buffer, dispatch)?,
-            Deed::Draw(draw) => self.draw(buffer, draw)?,
-            Deed::ClearAttachment { index, area, layers } => {
+            LiveCommand::Dispatch(dispatch) => self.dispatch(buffer, dispatch)?,
+            LiveCommand::Draw(draw) => self.draw(buffer, draw)?,
+            LiveCommand::ClearAttachment { index, area, layers } => {
                 let attachment = vk::ClearAttachment {
                     aspect_mask: vk::ImageAspectFlags::COLOR,
                     color_attachment: *index,
@@ -57,20 +57,20 @@ impl World<'_> {
                 let part = vk::ClearRect { rect: rect(*area), base_array_layer, layer_count };
                 call!(self.vk, cmd_clear_attachments(buffer, 1, Ptr::to(&attachment), 1, Ptr::to(&part)));
             }
-            Deed::Trace(trace) => self.trace(buffer, trace)?,
-            Deed::Build(build) => self.build(buffer, build)?,
-            Deed::CopyStructure { src, dst } => {
+            LiveCommand::Trace(trace) => self.trace(buffer, trace)?,
+            LiveCommand::Build(build) => self.build(buffer, build)?,
+            LiveCommand::CopyStructure { src, dst } => {
                 let info = vk::CopyAccelerationStructureInfoKHR {
-                    src: self.structure_in(src.as_ref())?,
-                    dst: self.structure_in(dst.as_ref())?,
+                    src: self.acceleration_structure_in(src.as_ref())?,
+                    dst: self.acceleration_structure_in(dst.as_ref())?,
                     mode: vk::CopyAccelerationStructureModeKHR::CLONE_KHR,
                     ..vk::CopyAccelerationStructureInfoKHR::zeroed()
                 };
                 call!(self.vk, cmd_copy_acceleration_structure(buffer, Ptr::to(&info)));
             }
-            Deed::Preprocess(source) => self.preprocess(buffer, source)?,
-            Deed::Encode { src, region } => {
-                let extent = crate::choose::image(self.script.program, *src).map_or([1; 3], |it| it.extent);
+            LiveCommand::Preprocess(source) => self.preprocess(buffer, source)?,
+            LiveCommand::Encode { src, region } => {
+                let extent = crate::choose::image(self.scenario.program, *src).map_or([1; 3], |it| it.extent);
                 let picture = vk::VideoPictureResourceInfoKHR {
                     coded_extent: vk::Extent2D { width: extent[0], height: extent[1] },
                     image_view_binding: self.view(*src, region)?,
@@ -78,7 +78,7 @@ impl World<'_> {
                 };
                 let info = vk::VideoEncodeInfoKHR {
                     dst_buffer: self.scratch()?,
-                    dst_buffer_range: SCRATCH,
+                    dst_buffer_range: SCRATCH_BYTES,
                     src_picture_resource: picture,
                     ..vk::VideoEncodeInfoKHR::zeroed()
                 };
@@ -89,13 +89,13 @@ impl World<'_> {
     }
 
     /// A buffer to read from: of the program, or one that nobody writes.
-    fn source(&self, it: Option<ResourceId>) -> vk::Buffer {
-        it.map_or(self.zeros, |it| self.made(it).buffer())
+    fn source_buffer(&self, it: Option<ResourceId>) -> vk::Buffer {
+        it.map_or(self.zero_buffer, |it| self.resource(it).buffer())
     }
 
     /// A buffer to write to: of the program, or a new one.
-    fn target(&self, it: Option<ResourceId>) -> Result<vk::Buffer, ActError> {
-        it.map_or_else(|| self.scratch(), |it| Ok(self.made(it).buffer()))
+    fn target_buffer(&self, it: Option<ResourceId>) -> Result<vk::Buffer, LiveError> {
+        it.map_or_else(|| self.scratch(), |it| Ok(self.resource(it).buffer()))
     }
 
     fn copy_buffer(
@@ -104,10 +104,10 @@ impl World<'_> {
         src: Option<ResourceId>,
         dst: Option<ResourceId>,
         regions: &[CopyRegion],
-    ) -> Result<(), ActError> {
+    ) -> Result<(), LiveError> {
         let region = |it: &CopyRegion| vk::BufferCopy { src_offset: it.src, dst_offset: it.dst, size: it.size };
         let regions: Vec<vk::BufferCopy> = regions.iter().map(region).collect();
-        let (src, dst) = (self.source(src), self.target(dst)?);
+        let (src, dst) = (self.source_buffer(src), self.target_buffer(dst)?);
         call!(self.vk, cmd_copy_buffer(buffer, src, dst, regions.len() as u32, Ptr::to_slice(&regions)));
         Ok(())
     }
@@ -118,13 +118,13 @@ impl World<'_> {
         how: ImageCopy,
         src: ResourceId,
         dst: ResourceId,
-        parts: &[(Texels, Texels)],
+        parts: &[(CopyBox, CopyBox)],
     ) {
-        let (src, dst) = (self.made(src).image(), self.made(dst).image());
+        let (src, dst) = (self.resource(src).image(), self.resource(dst).image());
         let count = parts.len() as u32;
         match how {
             ImageCopy::Copy => {
-                let copy = |(one, two): &(Texels, Texels)| vk::ImageCopy {
+                let copy = |(one, two): &(CopyBox, CopyBox)| vk::ImageCopy {
                     src_subresource: layers(one),
                     src_offset: offset(one.offset),
                     dst_subresource: layers(two),
@@ -135,7 +135,7 @@ impl World<'_> {
                 call!(self.vk, cmd_copy_image(buffer, src, GENERAL, dst, GENERAL, count, Ptr::to_slice(&regions)));
             }
             ImageCopy::Blit => {
-                let blit = |(one, two): &(Texels, Texels)| vk::ImageBlit {
+                let blit = |(one, two): &(CopyBox, CopyBox)| vk::ImageBlit {
                     src_subresource: layers(one),
                     src_offsets: corners(one),
                     dst_subresource: layers(two),
@@ -146,7 +146,7 @@ impl World<'_> {
                 call!(self.vk, cmd_blit_image(buffer, src, GENERAL, dst, GENERAL, count, first, filter));
             }
             ImageCopy::Resolve => {
-                let resolve = |(one, two): &(Texels, Texels)| vk::ImageResolve {
+                let resolve = |(one, two): &(CopyBox, CopyBox)| vk::ImageResolve {
                     src_subresource: layers(one),
                     src_offset: offset(one.offset),
                     dst_subresource: layers(two),
@@ -160,7 +160,7 @@ impl World<'_> {
     }
 
     fn clear(&self, buffer: vk::CommandBuffer, id: ResourceId, ranges: &[vk::ImageSubresourceRange]) {
-        let image = self.made(id).image();
+        let image = self.resource(id).image();
         let count = ranges.len() as u32;
         if ranges.iter().all(|it| it.aspect_mask.0 & (DEPTH | STENCIL) == 0) {
             let value = vk::ClearColorValue { words: [0; 4] };
@@ -173,14 +173,14 @@ impl World<'_> {
         }
     }
 
-    fn bind(&self, buffer: vk::CommandBuffer, point: vk::PipelineBindPoint, ready: &Ready) {
+    fn bind(&self, buffer: vk::CommandBuffer, point: vk::PipelineBindPoint, ready: &LivePipeline) {
         call!(self.vk, cmd_bind_pipeline(buffer, point, ready.pipeline));
-        let layout = ready.described.layout;
-        match ready.described.set {
-            SetOf::Pool(set) => {
+        let layout = ready.descriptors.layout;
+        match ready.descriptors.set {
+            DescriptorLocation::Pool(set) => {
                 call!(self.vk, cmd_bind_descriptor_sets(buffer, point, layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL));
             }
-            SetOf::Memory(address, offset) => {
+            DescriptorLocation::Memory(address, offset) => {
                 let info = vk::DescriptorBufferBindingInfoEXT {
                     address,
                     usage: vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT,
@@ -193,33 +193,33 @@ impl World<'_> {
         }
     }
 
-    fn dispatch(&self, buffer: vk::CommandBuffer, it: &Dispatch) -> Result<(), ActError> {
-        let ready = self.compute(&it.bindings)?;
+    fn dispatch(&self, buffer: vk::CommandBuffer, it: &Dispatch) -> Result<(), LiveError> {
+        let ready = self.create_compute_pipeline(&it.bindings)?;
         self.bind(buffer, vk::PipelineBindPoint::COMPUTE, &ready);
         match &it.indirect {
             Some((from, bytes)) => {
-                call!(self.vk, cmd_dispatch_indirect(buffer, self.made(*from).buffer(), bytes.start));
+                call!(self.vk, cmd_dispatch_indirect(buffer, self.resource(*from).buffer(), bytes.start));
             }
             None => call!(self.vk, cmd_dispatch(buffer, 1, 1, 1)),
         }
         Ok(())
     }
 
-    fn draw(&self, buffer: vk::CommandBuffer, draw: &Draw) -> Result<(), ActError> {
-        let ready = self.graphics(draw)?;
-        let own: Option<&Targets> = match &draw.scene {
-            SceneOf::Own(targets) if self.lonely == Lonely::Alone && targets.is_empty() => None,
-            SceneOf::Own(targets) => Some(targets),
-            SceneOf::Program(_) => None,
+    fn draw(&self, buffer: vk::CommandBuffer, draw: &DrawCommand) -> Result<(), LiveError> {
+        let ready = self.create_graphics_pipeline(draw)?;
+        let own: Option<&LiveAttachments> = match &draw.attachments {
+            DrawAttachments::AroundDraw(targets) if self.draws_outside_pass == DrawsOutsidePass::LeaveOutside && targets.is_empty() => None,
+            DrawAttachments::AroundDraw(targets) => Some(targets),
+            DrawAttachments::Program(_) => None,
         };
         if let Some(targets) = own {
-            self.begin_own(buffer, targets)?;
+            self.begin_rendering_around_draw(buffer, targets)?;
         }
         self.bind(buffer, vk::PipelineBindPoint::GRAPHICS, &ready);
         self.bind_vertices(buffer, draw);
         if let Some((from, offset)) = draw.condition {
             let info = vk::ConditionalRenderingBeginInfoEXT {
-                buffer: self.made(from).buffer(),
+                buffer: self.resource(from).buffer(),
                 offset,
                 ..vk::ConditionalRenderingBeginInfoEXT::zeroed()
             };
@@ -242,8 +242,8 @@ impl World<'_> {
         Ok(())
     }
 
-    fn bind_vertices(&self, buffer: vk::CommandBuffer, draw: &Draw) {
-        let (buffers, offsets, sizes) = self.parts(&draw.vertices);
+    fn bind_vertices(&self, buffer: vk::CommandBuffer, draw: &DrawCommand) {
+        let (buffers, offsets, sizes) = self.buffer_ranges(&draw.vertices);
         if !buffers.is_empty() {
             let count = buffers.len() as u32;
             let (buffers, offsets) = (Ptr::to_slice(&buffers), Ptr::to_slice(&offsets));
@@ -253,24 +253,24 @@ impl World<'_> {
         if let Some((from, bytes)) = &draw.indices {
             let size = bytes.end - bytes.start;
             let ty = if element_size(size) == 4 { vk::IndexType::UINT32 } else { vk::IndexType::UINT8 };
-            call!(self.vk, cmd_bind_index_buffer2(buffer, self.made(*from).buffer(), bytes.start, size, ty));
+            call!(self.vk, cmd_bind_index_buffer2(buffer, self.resource(*from).buffer(), bytes.start, size, ty));
         }
     }
 
-    fn bind_feedback(&self, buffer: vk::CommandBuffer, feedback: &[Bytes]) {
-        let (buffers, offsets, sizes) = self.parts(feedback);
+    fn bind_feedback(&self, buffer: vk::CommandBuffer, feedback: &[BufferBytes]) {
+        let (buffers, offsets, sizes) = self.buffer_ranges(feedback);
         let count = buffers.len() as u32;
         let (buffers, offsets, sizes) = (Ptr::to_slice(&buffers), Ptr::to_slice(&offsets), Ptr::to_slice(&sizes));
         call!(self.vk, cmd_bind_feedback_buffers(buffer, 0, count, buffers, offsets, sizes));
     }
 
-    fn parts(&self, all: &[Bytes]) -> (Vec<vk::Buffer>, Vec<u64>, Vec<u64>) {
-        let buffers = all.iter().map(|it| self.made(it.0).buffer()).collect();
+    fn buffer_ranges(&self, all: &[BufferBytes]) -> (Vec<vk::Buffer>, Vec<u64>, Vec<u64>) {
+        let buffers = all.iter().map(|it| self.resource(it.0).buffer()).collect();
         (buffers, all.iter().map(|it| it.1.start).collect(), all.iter().map(|it| it.1.end - it.1.start).collect())
     }
 
-    fn draw_call(&self, buffer: vk::CommandBuffer, draw: &Draw) {
-        let elements = |it: &Bytes| {
+    fn draw_call(&self, buffer: vk::CommandBuffer, draw: &DrawCommand) {
+        let elements = |it: &BufferBytes| {
             let size = it.1.end - it.1.start;
             (size / element_size(size)) as u32
         };
@@ -287,29 +287,29 @@ impl World<'_> {
             (DrawSource::Indirect((from, bytes)), indices) => {
                 let size = if indices.is_some() { 20 } else { 16 };
                 let count = ((bytes.end - bytes.start) / size) as u32;
-                let (from, stride) = (self.made(*from).buffer(), size as u32);
+                let (from, stride) = (self.resource(*from).buffer(), size as u32);
                 match indices {
                     Some(_) => call!(self.vk, cmd_draw_indexed_indirect(buffer, from, bytes.start, count, stride)),
                     None => call!(self.vk, cmd_draw_indirect(buffer, from, bytes.start, count, stride)),
                 }
             }
             (DrawSource::Count(from, offset), _) => {
-                let (parameters, counts) = (self.zeros, self.made(*from).buffer());
+                let (parameters, counts) = (self.zero_buffer, self.resource(*from).buffer());
                 call!(self.vk, cmd_draw_indirect_count(buffer, parameters, 0, counts, *offset, 1, 16));
             }
             (DrawSource::ByteCount(from, offset), _) => {
-                let from = self.made(*from).buffer();
+                let from = self.resource(*from).buffer();
                 call!(self.vk, cmd_draw_indirect_byte_count(buffer, 1, 0, from, *offset, 0, 4));
             }
         }
     }
 
-    fn trace(&self, buffer: vk::CommandBuffer, it: &Trace) -> Result<(), ActError> {
-        let ready = self.ray_tracing(&it.bindings)?;
+    fn trace(&self, buffer: vk::CommandBuffer, it: &TraceRays) -> Result<(), LiveError> {
+        let ready = self.create_ray_tracing_pipeline(&it.bindings)?;
         self.bind(buffer, vk::PipelineBindPoint::RAY_TRACING_KHR, &ready);
         let table = |at: usize| match it.tables.get(at) {
             Some((from, bytes)) => {
-                let address = self.address(self.made(*from).buffer()) + bytes.start;
+                let address = self.address(self.resource(*from).buffer()) + bytes.start;
                 let size = bytes.end - bytes.start;
                 vk::StridedDeviceAddressRegionKHR { device_address: address, stride: size, size }
             }
@@ -317,7 +317,7 @@ impl World<'_> {
         };
         const GROUP: u64 = 64;
         let raygen =
-            vk::StridedDeviceAddressRegionKHR { device_address: self.address(self.zeros), stride: GROUP, size: GROUP };
+            vk::StridedDeviceAddressRegionKHR { device_address: self.address(self.zero_buffer), stride: GROUP, size: GROUP };
         let [miss, hit, callable] = [table(0), table(1), table(2)];
         let (raygen, miss, hit, callable) = (Ptr::to(&raygen), Ptr::to(&miss), Ptr::to(&hit), Ptr::to(&callable));
         call!(self.vk, cmd_trace_rays(buffer, raygen, miss, hit, callable, 1, 1, 1));
@@ -325,7 +325,7 @@ impl World<'_> {
     }
 
     /// Prepares dispatches whose parameters are these bytes.
-    fn preprocess(&self, buffer: vk::CommandBuffer, (from, bytes): &Bytes) -> Result<(), ActError> {
+    fn preprocess(&self, buffer: vk::CommandBuffer, (from, bytes): &BufferBytes) -> Result<(), LiveError> {
         const DISPATCH: u32 = 12;
         let mut token = vk::IndirectCommandsLayoutTokenEXT::zeroed();
         token.type_ = vk::IndirectCommandsTokenTypeEXT::DISPATCH_EXT;
@@ -341,10 +341,10 @@ impl World<'_> {
         let info = vk::GeneratedCommandsInfoEXT {
             shader_stages: vk::ShaderStageFlags::COMPUTE,
             indirect_commands_layout: layout,
-            indirect_address: self.address(self.made(*from).buffer()) + bytes.start,
+            indirect_address: self.address(self.resource(*from).buffer()) + bytes.start,
             indirect_address_size: size,
             preprocess_address: self.address(self.scratch()?),
-            preprocess_size: SCRATCH,
+            preprocess_size: SCRATCH_BYTES,
             max_sequence_count: size as u32 / DISPATCH,
             ..vk::GeneratedCommandsInfoEXT::zeroed()
         };
@@ -353,28 +353,28 @@ impl World<'_> {
     }
 
     /// An acceleration structure in a buffer of the program, or in a new one.
-    fn structure_in(&self, it: Option<&Bytes>) -> Result<vk::AccelerationStructureKHR, ActError> {
+    fn acceleration_structure_in(&self, it: Option<&BufferBytes>) -> Result<vk::AccelerationStructureKHR, LiveError> {
         match it {
-            Some((buffer, bytes)) => self.structure(self.made(*buffer).buffer(), bytes.start, bytes.end - bytes.start),
-            None => self.structure(self.scratch()?, 0, SCRATCH),
+            Some((buffer, bytes)) => self.create_acceleration_structure(self.resource(*buffer).buffer(), bytes.start, bytes.end - bytes.start),
+            None => self.create_acceleration_structure(self.scratch()?, 0, SCRATCH_BYTES),
         }
     }
 
     /// Boxes that overlap, so that their number and stride fit any size.
-    fn build(&self, buffer: vk::CommandBuffer, it: &Build) -> Result<(), ActError> {
+    fn build(&self, buffer: vk::CommandBuffer, it: &StructureBuild) -> Result<(), LiveError> {
         const STRIDE: u64 = 8;
-        let geometry = |(from, bytes): &Bytes| {
+        let geometry = |(from, bytes): &BufferBytes| {
             let mut boxes = vk::AccelerationStructureGeometryAabbsDataKHR::zeroed();
-            boxes.data.words = [self.address(self.made(*from).buffer()) + bytes.start];
+            boxes.data.words = [self.address(self.resource(*from).buffer()) + bytes.start];
             boxes.stride = STRIDE;
             let mut made = vk::AccelerationStructureGeometryKHR::zeroed();
             made.geometry_type = vk::GeometryTypeKHR::AABBS_KHR;
-            made.geometry = of_boxes(boxes);
+            made.geometry = aabbs_geometry(boxes);
             made
         };
         let geometries: Vec<_> = it.inputs.iter().map(geometry).collect();
-        let range = |(_, bytes): &Bytes| vk::AccelerationStructureBuildRangeInfoKHR {
-            primitive_count: ((bytes.end - bytes.start - BOX) / STRIDE) as u32 + 1,
+        let range = |(_, bytes): &BufferBytes| vk::AccelerationStructureBuildRangeInfoKHR {
+            primitive_count: ((bytes.end - bytes.start - AABB_BYTES) / STRIDE) as u32 + 1,
             primitive_offset: 0,
             first_vertex: 0,
             transform_offset: 0,
@@ -386,13 +386,13 @@ impl World<'_> {
                 Some(_) => vk::BuildAccelerationStructureModeKHR::UPDATE_KHR,
                 None => vk::BuildAccelerationStructureModeKHR::BUILD_KHR,
             },
-            dst_acceleration_structure: self.structure_in(it.target.as_ref())?,
+            dst_acceleration_structure: self.acceleration_structure_in(it.target.as_ref())?,
             geometry_count: geometries.len() as u32,
             p_geometries: Ptr::to_slice(&geometries),
             ..vk::AccelerationStructureBuildGeometryInfoKHR::zeroed()
         };
         if it.source.is_some() {
-            info.src_acceleration_structure = self.structure_in(it.source.as_ref())?;
+            info.src_acceleration_structure = self.acceleration_structure_in(it.source.as_ref())?;
         }
         info.scratch_data.words = [self.address(self.scratch()?)];
         let lists = [Ptr::to_slice(&ranges)];
@@ -402,7 +402,7 @@ impl World<'_> {
 }
 
 /// The union with boxes in it: its first words are theirs.
-fn of_boxes(boxes: vk::AccelerationStructureGeometryAabbsDataKHR) -> vk::AccelerationStructureGeometryDataKHR {
+fn aabbs_geometry(boxes: vk::AccelerationStructureGeometryAabbsDataKHR) -> vk::AccelerationStructureGeometryDataKHR {
     let mut made = vk::AccelerationStructureGeometryDataKHR::zeroed();
     made.words[0] = boxes.s_type.0 as u64;
     made.words[1] = boxes.p_next.0;
@@ -411,7 +411,7 @@ fn of_boxes(boxes: vk::AccelerationStructureGeometryAabbsDataKHR) -> vk::Acceler
     made
 }
 
-fn buffer_image((at, it): &(u64, Texels)) -> vk::BufferImageCopy {
+fn buffer_image((at, it): &(u64, CopyBox)) -> vk::BufferImageCopy {
     vk::BufferImageCopy {
         buffer_offset: *at,
         buffer_row_length: 0,
@@ -422,7 +422,7 @@ fn buffer_image((at, it): &(u64, Texels)) -> vk::BufferImageCopy {
     }
 }
 
-fn layers(it: &Texels) -> vk::ImageSubresourceLayers {
+fn layers(it: &CopyBox) -> vk::ImageSubresourceLayers {
     vk::ImageSubresourceLayers {
         aspect_mask: vk::ImageAspectFlags(it.aspect),
         mip_level: it.mip,
@@ -439,6 +439,6 @@ fn extent([width, height, depth]: [u32; 3]) -> vk::Extent3D {
     vk::Extent3D { width, height, depth }
 }
 
-fn corners(it: &Texels) -> [vk::Offset3D; 2] {
+fn corners(it: &CopyBox) -> [vk::Offset3D; 2] {
     [offset(it.offset), offset(std::array::from_fn(|axis| it.offset[axis] + it.extent[axis]))]
 }

@@ -6,12 +6,12 @@ use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{Dependency, QueueFamilyTransfer, Region, ResourceId, DependencyTarget};
 
-use crate::resources::{Handle, range};
-use crate::world::World;
+use crate::resources::{ResourceHandle, subresource_range};
+use crate::world::LiveDevice;
 
 /// The three arrays of version 1.
 #[derive(Default)]
-pub(crate) struct Lists1 {
+pub(crate) struct BarrierLists1 {
     pub(crate) memory: Vec<vk::MemoryBarrier>,
     pub(crate) buffers: Vec<vk::BufferMemoryBarrier>,
     pub(crate) images: Vec<vk::ImageMemoryBarrier>,
@@ -19,54 +19,54 @@ pub(crate) struct Lists1 {
 
 /// Those of version 2.
 #[derive(Default)]
-pub(crate) struct Lists2 {
+pub(crate) struct BarrierLists2 {
     memory: Vec<vk::MemoryBarrier2>,
     buffers: Vec<vk::BufferMemoryBarrier2>,
     images: Vec<vk::ImageMemoryBarrier2>,
 }
 
 /// What a barrier on a resource is about.
-struct About<'a> {
+struct ResourceBarrier<'a> {
     resource: ResourceId,
     region: &'a Region,
     layouts: [vk::ImageLayout; 2],
     families: [u32; 2],
 }
 
-impl World<'_> {
-    fn about<'a>(&self, what: &'a DependencyTarget) -> Option<About<'a>> {
+impl LiveDevice<'_> {
+    fn resource_barrier<'a>(&self, what: &'a DependencyTarget) -> Option<ResourceBarrier<'a>> {
         let general = vk::ImageLayout::GENERAL;
         let ignored = [vk::QUEUE_FAMILY_IGNORED; 2];
         let changed = [vk::ImageLayout::UNDEFINED, general];
         Some(match what {
             DependencyTarget::Global => return None,
             DependencyTarget::Resource { resource, region } => {
-                About { resource: *resource, region, layouts: [general; 2], families: ignored }
+                ResourceBarrier { resource: *resource, region, layouts: [general; 2], families: ignored }
             }
             DependencyTarget::Transition { resource, region } => {
-                About { resource: *resource, region, layouts: changed, families: ignored }
+                ResourceBarrier { resource: *resource, region, layouts: changed, families: ignored }
             }
             DependencyTarget::QueueFamilyTransfer { resource, region, transfer: ownership } => {
                 let QueueFamilyTransfer { src_family, dst_family, is_transition } = *ownership;
-                let families = [src_family, dst_family].map(|it| self.families.in_barrier(it));
+                let families = [src_family, dst_family].map(|it| self.families.barrier_family(it));
                 let layouts = if is_transition { changed } else { [general; 2] };
-                About { resource: *resource, region, layouts, families }
+                ResourceBarrier { resource: *resource, region, layouts, families }
             }
         })
     }
 
-    pub(crate) fn version_1(&self, dependencies: &[Dependency]) -> Lists1 {
-        let mut lists = Lists1::default();
+    pub(crate) fn barriers_1(&self, dependencies: &[Dependency]) -> BarrierLists1 {
+        let mut lists = BarrierLists1::default();
         for it in dependencies {
             let (src, dst) = (vk::AccessFlags(it.scope.src_access as u32), vk::AccessFlags(it.scope.dst_access as u32));
-            let Some(about) = self.about(&it.target) else {
+            let Some(about) = self.resource_barrier(&it.target) else {
                 let barrier =
                     vk::MemoryBarrier { src_access_mask: src, dst_access_mask: dst, ..vk::MemoryBarrier::zeroed() };
                 lists.memory.push(barrier);
                 continue;
             };
-            match (self.made(about.resource).handle, about.region) {
-                (Handle::Buffer(buffer), Region::Buffer(bytes)) => lists.buffers.push(vk::BufferMemoryBarrier {
+            match (self.resource(about.resource).handle, about.region) {
+                (ResourceHandle::Buffer(buffer), Region::Buffer(bytes)) => lists.buffers.push(vk::BufferMemoryBarrier {
                     src_access_mask: src,
                     dst_access_mask: dst,
                     src_queue_family_index: about.families[0],
@@ -76,7 +76,7 @@ impl World<'_> {
                     size: bytes.end - bytes.start,
                     ..vk::BufferMemoryBarrier::zeroed()
                 }),
-                (Handle::Image(image), Region::Image(region)) => lists.images.push(vk::ImageMemoryBarrier {
+                (ResourceHandle::Image(image), Region::Image(region)) => lists.images.push(vk::ImageMemoryBarrier {
                     src_access_mask: src,
                     dst_access_mask: dst,
                     old_layout: about.layouts[0],
@@ -84,7 +84,7 @@ impl World<'_> {
                     src_queue_family_index: about.families[0],
                     dst_queue_family_index: about.families[1],
                     image,
-                    subresource_range: range(region),
+                    subresource_range: subresource_range(region),
                     ..vk::ImageMemoryBarrier::zeroed()
                 }),
                 _ => {}
@@ -93,16 +93,16 @@ impl World<'_> {
         lists
     }
 
-    pub(crate) fn version_2(&self, dependencies: &[Dependency]) -> Lists2 {
-        let mut lists = Lists2::default();
+    pub(crate) fn barriers_2(&self, dependencies: &[Dependency]) -> BarrierLists2 {
+        let mut lists = BarrierLists2::default();
         for it in dependencies {
             let masks = crate::pass::memory_barrier(&it.scope);
-            let Some(about) = self.about(&it.target) else {
+            let Some(about) = self.resource_barrier(&it.target) else {
                 lists.memory.push(masks);
                 continue;
             };
-            match (self.made(about.resource).handle, about.region) {
-                (Handle::Buffer(buffer), Region::Buffer(bytes)) => lists.buffers.push(vk::BufferMemoryBarrier2 {
+            match (self.resource(about.resource).handle, about.region) {
+                (ResourceHandle::Buffer(buffer), Region::Buffer(bytes)) => lists.buffers.push(vk::BufferMemoryBarrier2 {
                     src_stage_mask: masks.src_stage_mask,
                     src_access_mask: masks.src_access_mask,
                     dst_stage_mask: masks.dst_stage_mask,
@@ -114,7 +114,7 @@ impl World<'_> {
                     size: bytes.end - bytes.start,
                     ..vk::BufferMemoryBarrier2::zeroed()
                 }),
-                (Handle::Image(image), Region::Image(region)) => lists.images.push(vk::ImageMemoryBarrier2 {
+                (ResourceHandle::Image(image), Region::Image(region)) => lists.images.push(vk::ImageMemoryBarrier2 {
                     src_stage_mask: masks.src_stage_mask,
                     src_access_mask: masks.src_access_mask,
                     dst_stage_mask: masks.dst_stage_mask,
@@ -124,7 +124,7 @@ impl World<'_> {
                     src_queue_family_index: about.families[0],
                     dst_queue_family_index: about.families[1],
                     image,
-                    subresource_range: range(region),
+                    subresource_range: subresource_range(region),
                     ..vk::ImageMemoryBarrier2::zeroed()
                 }),
                 _ => {}
@@ -134,7 +134,7 @@ impl World<'_> {
     }
 }
 
-impl Lists2 {
+impl BarrierLists2 {
     pub(crate) fn info(&self) -> vk::DependencyInfo {
         vk::DependencyInfo {
             memory_barrier_count: self.memory.len() as u32,

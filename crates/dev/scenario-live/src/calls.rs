@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use lavascope_abi as vk;
 
-use crate::error::ActError;
+use crate::error::LiveError;
 
 thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
@@ -13,12 +13,12 @@ thread_local! {
 }
 
 /// How many calls this thread has made.
-pub(crate) fn calls() -> u64 {
+pub(crate) fn call_count() -> u64 {
     CALLS.get()
 }
 
 /// The last call of this thread, or the one that it is in.
-pub(crate) fn current() -> &'static str {
+pub(crate) fn current_call() -> &'static str {
     CURRENT.get()
 }
 
@@ -48,10 +48,10 @@ macro_rules! functions {
             /// # Safety
             ///
             /// `find` must give the address of the function that it is asked for, or null.
-            pub(crate) unsafe fn find(find: impl Fn(&CStr) -> vk::FnPtr) -> Result<$table, ActError> {
+            pub(crate) unsafe fn find(find: impl Fn(&CStr) -> vk::FnPtr) -> Result<$table, LiveError> {
                 Ok($table {
                     $($field: {
-                        let address = found($name, find($name))?;
+                        let address = checked_function($name, find($name))?;
                         // SAFETY: by the contract `find` gives the function of the command that it is asked for, and the
                         // table pairs each name with the function type that `types` has for that command.
                         unsafe { std::mem::transmute::<*const (), vk::$ty>(address) }
@@ -62,16 +62,16 @@ macro_rules! functions {
     };
 }
 
-fn found(name: &CStr, function: vk::FnPtr) -> Result<*const (), ActError> {
+fn checked_function(name: &CStr, function: vk::FnPtr) -> Result<*const (), LiveError> {
     match function.0 {
-        0 => Err(ActError::Missing(name.to_string_lossy().into_owned())),
+        0 => Err(LiveError::Missing(name.to_string_lossy().into_owned())),
         address => Ok(std::ptr::with_exposed_provenance(address as usize)),
     }
 }
 
 /// What a call that may fail gave.
-pub(crate) fn check(call: &'static str, result: vk::Result) -> Result<(), ActError> {
-    if result.0 < 0 { Err(ActError::Failed { call, result: result.0 }) } else { Ok(()) }
+pub(crate) fn check(call: &'static str, result: vk::Result) -> Result<(), LiveError> {
+    if result.0 < 0 { Err(LiveError::Failed { call, result: result.0 }) } else { Ok(()) }
 }
 
 /// A pointer through which a function writes.
@@ -79,7 +79,7 @@ pub(crate) fn out<T>(target: &mut T) -> vk::Ptr<T> {
     vk::Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
 }
 
-pub(crate) fn text(text: &CStr) -> vk::Ptr<u8> {
+pub(crate) fn text_ptr(text: &CStr) -> vk::Ptr<u8> {
     vk::Ptr::new(text.as_ptr().expose_provenance() as u64)
 }
 

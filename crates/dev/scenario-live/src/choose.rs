@@ -6,16 +6,16 @@ use lavascope_sync_ir::{
     Access, Certainty, Command, Components, ImageDesc, Program, RasterOrder, Region, Resource, ResourceId,
 };
 
-use crate::deed::{Binding, BindingKind, Build, Bytes, Deed, Dispatch, Targets, Trace};
-use crate::error::Unable;
-use crate::scene::scenes;
+use crate::deed::{ShaderBinding, BindingKind, StructureBuild, BufferBytes, LiveCommand, Dispatch, LiveAttachments, TraceRays};
+use crate::error::UnsupportedProgram;
+use crate::scene::open_attachments;
 use crate::{draw, formats, transfer};
 
 const TRANSFERS: u64 = Stage::COPY.0 | Stage::BLIT.0 | Stage::RESOLVE.0 | Stage::CLEAR.0;
 
 /// What kind of command makes an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LiveCommandKind {
     Transfer,
     Dispatch,
     Draw,
@@ -27,66 +27,66 @@ enum Kind {
 }
 
 /// For each command buffer, for each of its commands: what stands for it. Only actions need a choice.
-pub(crate) fn deeds(program: &Program) -> Result<Vec<Vec<Vec<Deed>>>, Unable> {
-    let scenes = scenes(program)?;
-    let of_command = |(command, scene): (&Command, &Option<Targets>)| match command {
-        Command::Action(accesses) => of_action(program, accesses, scene.as_ref()),
+pub(crate) fn live_commands(program: &Program) -> Result<Vec<Vec<Vec<LiveCommand>>>, UnsupportedProgram> {
+    let scenes = open_attachments(program)?;
+    let of_command = |(command, scene): (&Command, &Option<LiveAttachments>)| match command {
+        Command::Action(accesses) => commands_of_action(program, accesses, scene.as_ref()),
         _ => Ok(Vec::new()),
     };
-    let of_buffer = |(at, scenes): (usize, &Vec<Option<Targets>>)| {
+    let of_buffer = |(at, scenes): (usize, &Vec<Option<LiveAttachments>>)| {
         program.command_buffers[at].commands.iter().zip(scenes).map(of_command).collect()
     };
     scenes.iter().enumerate().map(of_buffer).collect()
 }
 
-fn of_action(program: &Program, accesses: &[Access], scene: Option<&Targets>) -> Result<Vec<Deed>, Unable> {
+fn commands_of_action(program: &Program, accesses: &[Access], scene: Option<&LiveAttachments>) -> Result<Vec<LiveCommand>, UnsupportedProgram> {
     if accesses.iter().any(|it| it.certainty != Certainty::Certain) {
-        return Unable::new("an access that is not certain");
+        return UnsupportedProgram::error("an access that is not certain");
     }
     let is_drawn = |it: &Access| it.stage & (TRANSFERS | Stage::COMPUTE_SHADER.0) == 0;
     let is_graphics = scene.is_some() || accesses.is_empty() || accesses.iter().any(is_drawn);
-    let kinds: Vec<Kind> = accesses.iter().map(|it| kind(it, is_graphics)).collect::<Result<_, _>>()?;
-    let mut seen: Vec<Kind> = Vec::new();
+    let kinds: Vec<LiveCommandKind> = accesses.iter().map(|it| command_kind(it, is_graphics)).collect::<Result<_, _>>()?;
+    let mut seen: Vec<LiveCommandKind> = Vec::new();
     kinds.iter().for_each(|it| {
         if !seen.contains(it) {
             seen.push(*it)
         }
     });
     if seen.is_empty() {
-        return draw::choose(program, &[], scene);
+        return draw::draw_commands(program, &[], scene);
     }
-    let parts: Vec<Vec<Access>> = seen.iter().map(|kind| of_kind(accesses, &kinds, *kind)).collect();
-    check_apart(&parts)?;
+    let parts: Vec<Vec<Access>> = seen.iter().map(|kind| accesses_of_kind(accesses, &kinds, *kind)).collect();
+    check_disjoint(&parts)?;
     let mut deeds = Vec::new();
     for (kind, part) in seen.into_iter().zip(&parts) {
         deeds.extend(match kind {
-            Kind::Transfer => transfer::choose(program, part)?,
-            Kind::Dispatch => vec![dispatch(program, part)?],
-            Kind::Draw => draw::choose(program, part, scene)?,
-            Kind::Trace => vec![trace(program, part)?],
-            Kind::Build => vec![build(part)?],
-            Kind::CopyStructure => vec![copy_structure(part)?],
-            Kind::Preprocess => part.iter().map(preprocess).collect::<Result<_, _>>()?,
-            Kind::Encode => encode(part)?,
+            LiveCommandKind::Transfer => transfer::transfer_commands(program, part)?,
+            LiveCommandKind::Dispatch => vec![dispatch(program, part)?],
+            LiveCommandKind::Draw => draw::draw_commands(program, part, scene)?,
+            LiveCommandKind::Trace => vec![trace(program, part)?],
+            LiveCommandKind::Build => vec![build(part)?],
+            LiveCommandKind::CopyStructure => vec![copy_structure(part)?],
+            LiveCommandKind::Preprocess => part.iter().map(preprocess).collect::<Result<_, _>>()?,
+            LiveCommandKind::Encode => encode(part)?,
         });
     }
     Ok(deeds)
 }
 
-fn of_kind(accesses: &[Access], kinds: &[Kind], kind: Kind) -> Vec<Access> {
+fn accesses_of_kind(accesses: &[Access], kinds: &[LiveCommandKind], kind: LiveCommandKind) -> Vec<Access> {
     accesses.iter().zip(kinds).filter(|it| *it.1 == kind).map(|it| it.0.clone()).collect()
 }
 
-fn kind(it: &Access, is_graphics: bool) -> Result<Kind, Unable> {
+fn command_kind(it: &Access, is_graphics: bool) -> Result<LiveCommandKind, UnsupportedProgram> {
     Ok(match Stage(it.stage) {
-        _ if it.stage & TRANSFERS != 0 => Kind::Transfer,
-        Stage::COMPUTE_SHADER => Kind::Dispatch,
-        Stage::DRAW_INDIRECT if !is_graphics => Kind::Dispatch,
-        Stage::RAY_TRACING_SHADER_KHR => Kind::Trace,
-        Stage::ACCELERATION_STRUCTURE_BUILD_KHR => Kind::Build,
-        Stage::ACCELERATION_STRUCTURE_COPY_KHR => Kind::CopyStructure,
-        Stage::VIDEO_ENCODE_KHR => Kind::Encode,
-        Stage::COMMAND_PREPROCESS_EXT => Kind::Preprocess,
+        _ if it.stage & TRANSFERS != 0 => LiveCommandKind::Transfer,
+        Stage::COMPUTE_SHADER => LiveCommandKind::Dispatch,
+        Stage::DRAW_INDIRECT if !is_graphics => LiveCommandKind::Dispatch,
+        Stage::RAY_TRACING_SHADER_KHR => LiveCommandKind::Trace,
+        Stage::ACCELERATION_STRUCTURE_BUILD_KHR => LiveCommandKind::Build,
+        Stage::ACCELERATION_STRUCTURE_COPY_KHR => LiveCommandKind::CopyStructure,
+        Stage::VIDEO_ENCODE_KHR => LiveCommandKind::Encode,
+        Stage::COMMAND_PREPROCESS_EXT => LiveCommandKind::Preprocess,
         Stage::DRAW_INDIRECT
         | Stage::INDEX_INPUT
         | Stage::VERTEX_ATTRIBUTE_INPUT
@@ -103,29 +103,29 @@ fn kind(it: &Access, is_graphics: bool) -> Result<Kind, Unable> {
         | Stage::TRANSFORM_FEEDBACK_EXT
         | Stage::CONDITIONAL_RENDERING_EXT
         | Stage::FRAGMENT_SHADING_RATE_ATTACHMENT_KHR
-        | Stage::FRAGMENT_DENSITY_PROCESS_EXT => Kind::Draw,
-        Stage(other) => return Unable::new(format!("no command is known that has accesses at stage {other:#x}")),
+        | Stage::FRAGMENT_DENSITY_PROCESS_EXT => LiveCommandKind::Draw,
+        Stage(other) => return UnsupportedProgram::error(format!("no command is known that has accesses at stage {other:#x}")),
     })
 }
 
 /// Accesses of one action do not conflict; those of several commands would.
-pub(crate) fn check_apart(parts: &[Vec<Access>]) -> Result<(), Unable> {
+pub(crate) fn check_disjoint(parts: &[Vec<Access>]) -> Result<(), UnsupportedProgram> {
     let is_write = |it: &Access| {
         lavascope_abi::SYNC_ACCESSES.iter().any(|own| own.access == it.access && own.name.contains("_WRITE_BIT"))
     };
     for (at, part) in parts.iter().enumerate() {
         let others = parts[at + 1..].iter().flatten();
         for (one, other) in others.flat_map(|other| part.iter().map(move |one| (one, other))) {
-            if one.resource == other.resource && (is_write(one) || is_write(other)) && meet(&one.region, &other.region)
+            if one.resource == other.resource && (is_write(one) || is_write(other)) && regions_overlap(&one.region, &other.region)
             {
-                return Unable::new("accesses to the same place that take several commands");
+                return UnsupportedProgram::error("accesses to the same place that take several commands");
             }
         }
     }
     Ok(())
 }
 
-fn meet(one: &Region, other: &Region) -> bool {
+fn regions_overlap(one: &Region, other: &Region) -> bool {
     match (one, other) {
         (Region::Buffer(one), Region::Buffer(other)) => one.start < other.end && other.start < one.end,
         // Coarse: areas are not looked at.
@@ -149,26 +149,26 @@ pub(crate) fn image(program: &Program, id: ResourceId) -> Option<&ImageDesc> {
 }
 
 /// The bytes of an access to a buffer.
-pub(crate) fn bytes(it: &Access) -> Result<Bytes, Unable> {
+pub(crate) fn buffer_bytes(it: &Access) -> Result<BufferBytes, UnsupportedProgram> {
     match &it.region {
         Region::Buffer(bytes) => Ok((it.resource, bytes.clone())),
-        Region::Image(_) => Unable::new("an image where only buffers are read"),
+        Region::Image(_) => UnsupportedProgram::error("an image where only buffers are read"),
     }
 }
 
 /// The accesses of one shader stage as descriptors; what is read and written in one place is one of them.
-pub(crate) fn bindings(program: &Program, accesses: &[Access]) -> Result<Vec<Binding>, Unable> {
+pub(crate) fn shader_bindings(program: &Program, accesses: &[Access]) -> Result<Vec<ShaderBinding>, UnsupportedProgram> {
     let is_in_memory = |it: &&Access| it.access == Bits::DESCRIPTOR_BUFFER_READ_EXT.0;
     if let Some(it) = accesses.iter().find(is_in_memory) {
         let is_rest = matches!((&it.region, &resource(program, it.resource).kind),
             (Region::Buffer(bytes), ResourceKind::Buffer { size }) if bytes.end == *size);
         if accesses.len() > 1 || !is_rest {
-            return Unable::new("descriptors in a buffer are alone there, up to its end");
+            return UnsupportedProgram::error("descriptors in a buffer are alone there, up to its end");
         }
     }
-    let mut found: Vec<Binding> = Vec::new();
+    let mut found: Vec<ShaderBinding> = Vec::new();
     for it in accesses {
-        for made in of_shader(program, it)? {
+        for made in bindings_of_access(program, it)? {
             let same = found
                 .iter_mut()
                 .find(|own| (own.resource, own.kind, &own.region) == (made.resource, made.kind, &made.region));
@@ -184,7 +184,7 @@ pub(crate) fn bindings(program: &Program, accesses: &[Access]) -> Result<Vec<Bin
     Ok(found)
 }
 
-fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
+fn bindings_of_access(program: &Program, it: &Access) -> Result<Vec<ShaderBinding>, UnsupportedProgram> {
     let (image, is_atomic) = (image(program, it.resource), it.order == RasterOrder::Atomic);
     let (kind, reads) = match (Bits(it.access), image.is_some()) {
         (Bits::SHADER_STORAGE_READ, false) if is_atomic => (BindingKind::Counter, true),
@@ -198,14 +198,14 @@ fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
         (Bits::SHADER_STORAGE_WRITE, true) => (BindingKind::StorageImage, false),
         (Bits::SHADER_SAMPLED_READ, true) => (BindingKind::SampledImage, true),
         (Bits::DESCRIPTOR_BUFFER_READ_EXT, false) => (BindingKind::Descriptors, true),
-        (Bits::UNIFORM_READ, true) => return Unable::new("no image is a uniform buffer"),
-        (Bits(other), _) => return Unable::new(format!("no shader has accesses {other:#x}")),
+        (Bits::UNIFORM_READ, true) => return UnsupportedProgram::error("no image is a uniform buffer"),
+        (Bits(other), _) => return UnsupportedProgram::error(format!("no shader has accesses {other:#x}")),
     };
-    let made = |region| Binding { resource: it.resource, region, kind, reads, writes: !reads };
+    let made = |region| ShaderBinding { resource: it.resource, region, kind, reads, writes: !reads };
     match (&it.region, image) {
         (Region::Image(region), Some(image)) => {
-            if !is_whole(image, region) {
-                return Unable::new("a shader may touch every texel of its view");
+            if !covers_whole_image(image, region) {
+                return UnsupportedProgram::error("a shader may touch every texel of its view");
             }
             let region = lavascope_sync_ir::ImageRegion { area: None, ..region.clone() };
             // A view for descriptors has one aspect.
@@ -222,7 +222,7 @@ fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
 }
 
 /// Whether all texels of the levels are meant, with all their components.
-pub(crate) fn is_whole(image: &ImageDesc, region: &lavascope_sync_ir::ImageRegion) -> bool {
+pub(crate) fn covers_whole_image(image: &ImageDesc, region: &lavascope_sync_ir::ImageRegion) -> bool {
     let covers = |area: lavascope_sync_ir::Area, mip: u32| {
         let extent = image.extent_of_mip(mip);
         area.offset == [0; 3] && (0..3).all(|it| area.extent[it] >= extent[it])
@@ -232,79 +232,79 @@ pub(crate) fn is_whole(image: &ImageDesc, region: &lavascope_sync_ir::ImageRegio
 }
 
 /// Bytes of the parameters of a dispatch.
-const DISPATCH: u64 = 12;
+const DISPATCH_BYTES: u64 = 12;
 
-fn dispatch(program: &Program, accesses: &[Access]) -> Result<Deed, Unable> {
+fn dispatch(program: &Program, accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
     let (indirect, shader): (Vec<Access>, Vec<Access>) =
         accesses.iter().cloned().partition(|it| it.stage == Stage::DRAW_INDIRECT.0);
-    let indirect = indirect.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
-    if indirect.len() > 1 || indirect.iter().any(|it| it.1.end - it.1.start != DISPATCH) {
-        return Unable::new("a dispatch has 12 bytes of parameters");
+    let indirect = indirect.iter().map(buffer_bytes).collect::<Result<Vec<_>, _>>()?;
+    if indirect.len() > 1 || indirect.iter().any(|it| it.1.end - it.1.start != DISPATCH_BYTES) {
+        return UnsupportedProgram::error("a dispatch has 12 bytes of parameters");
     }
-    Ok(Deed::Dispatch(Dispatch { bindings: bindings(program, &shader)?, indirect: indirect.into_iter().next() }))
+    Ok(LiveCommand::Dispatch(Dispatch { bindings: shader_bindings(program, &shader)?, indirect: indirect.into_iter().next() }))
 }
 
-fn trace(program: &Program, accesses: &[Access]) -> Result<Deed, Unable> {
+fn trace(program: &Program, accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
     let (tables, shader): (Vec<Access>, Vec<Access>) =
         accesses.iter().cloned().partition(|it| it.access == Bits::SHADER_BINDING_TABLE_READ_KHR.0);
     if tables.len() > 3 {
-        return Unable::new("rays have three tables besides their first");
+        return UnsupportedProgram::error("rays have three tables besides their first");
     }
-    let tables = tables.iter().map(bytes).collect::<Result<_, _>>()?;
-    Ok(Deed::Trace(Trace { bindings: bindings(program, &shader)?, tables }))
+    let tables = tables.iter().map(buffer_bytes).collect::<Result<_, _>>()?;
+    Ok(LiveCommand::Trace(TraceRays { bindings: shader_bindings(program, &shader)?, tables }))
 }
 
-fn build(accesses: &[Access]) -> Result<Deed, Unable> {
-    let mut made = Build::default();
+fn build(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
+    let mut made = StructureBuild::default();
     for it in accesses {
         match Bits(it.access) {
-            Bits::ACCELERATION_STRUCTURE_WRITE_KHR if made.target.is_none() => made.target = Some(bytes(it)?),
-            Bits::ACCELERATION_STRUCTURE_READ_KHR if made.source.is_none() => made.source = Some(bytes(it)?),
+            Bits::ACCELERATION_STRUCTURE_WRITE_KHR if made.target.is_none() => made.target = Some(buffer_bytes(it)?),
+            Bits::ACCELERATION_STRUCTURE_READ_KHR if made.source.is_none() => made.source = Some(buffer_bytes(it)?),
             Bits::SHADER_READ => {
-                let bytes = bytes(it)?;
+                let bytes = buffer_bytes(it)?;
                 let size = bytes.1.end - bytes.1.start;
-                if size < BOX || !(size - BOX).is_multiple_of(8) {
-                    return Unable::new("boxes of a build are 24 bytes and more, in steps of 8");
+                if size < AABB_BYTES || !(size - AABB_BYTES).is_multiple_of(8) {
+                    return UnsupportedProgram::error("boxes of a build are 24 bytes and more, in steps of 8");
                 }
                 made.inputs.push(bytes);
             }
-            Bits(other) => return Unable::new(format!("no build has accesses {other:#x}")),
+            Bits(other) => return UnsupportedProgram::error(format!("no build has accesses {other:#x}")),
         }
     }
-    Ok(Deed::Build(made))
+    Ok(LiveCommand::Build(made))
 }
 
-fn copy_structure(accesses: &[Access]) -> Result<Deed, Unable> {
-    let of = |wanted: Bits| -> Result<Option<Bytes>, Unable> {
-        let mut found = accesses.iter().filter(|it| it.access == wanted.0).map(bytes);
+fn copy_structure(accesses: &[Access]) -> Result<LiveCommand, UnsupportedProgram> {
+    let of = |wanted: Bits| -> Result<Option<BufferBytes>, UnsupportedProgram> {
+        let mut found = accesses.iter().filter(|it| it.access == wanted.0).map(buffer_bytes);
         match (found.next(), found.next()) {
             (one, None) => one.transpose(),
-            (_, Some(_)) => Unable::new("a copy of two acceleration structures"),
+            (_, Some(_)) => UnsupportedProgram::error("a copy of two acceleration structures"),
         }
     };
     let (read, written) = (Bits::ACCELERATION_STRUCTURE_READ_KHR, Bits::ACCELERATION_STRUCTURE_WRITE_KHR);
     if accesses.iter().any(|it| it.access != read.0 && it.access != written.0) {
-        return Unable::new("a copy of an acceleration structure reads and writes just that");
+        return UnsupportedProgram::error("a copy of an acceleration structure reads and writes just that");
     }
-    Ok(Deed::CopyStructure { src: of(read)?, dst: of(written)? })
+    Ok(LiveCommand::CopyStructure { src: of(read)?, dst: of(written)? })
 }
 
 /// Bytes of a box that a build reads.
-pub(crate) const BOX: u64 = 24;
+pub(crate) const AABB_BYTES: u64 = 24;
 
-fn preprocess(it: &Access) -> Result<Deed, Unable> {
+fn preprocess(it: &Access) -> Result<LiveCommand, UnsupportedProgram> {
     match Bits(it.access) {
-        Bits::COMMAND_PREPROCESS_READ_EXT => Ok(Deed::Preprocess(bytes(it)?)),
-        Bits(other) => Unable::new(format!("no preparation of commands has accesses {other:#x}")),
+        Bits::COMMAND_PREPROCESS_READ_EXT => Ok(LiveCommand::Preprocess(buffer_bytes(it)?)),
+        Bits(other) => UnsupportedProgram::error(format!("no preparation of commands has accesses {other:#x}")),
     }
 }
 
-fn encode(accesses: &[Access]) -> Result<Vec<Deed>, Unable> {
+fn encode(accesses: &[Access]) -> Result<Vec<LiveCommand>, UnsupportedProgram> {
     let one = |it: &Access| match (&it.region, Bits(it.access)) {
         (Region::Image(region), Bits::VIDEO_ENCODE_READ_KHR) if region.mips.len() == 1 && region.layers.len() == 1 => {
-            Ok(Deed::Encode { src: it.resource, region: region.clone() })
+            Ok(LiveCommand::Encode { src: it.resource, region: region.clone() })
         }
-        _ => Unable::new("only one layer of an image is read by an encoder"),
+        _ => UnsupportedProgram::error("only one layer of an image is read by an encoder"),
     };
     accesses.iter().map(one).collect()
 }

@@ -8,7 +8,7 @@ use lavascope_sync_ir::{Area, AttachmentView, ImageRegion, Region, RenderPassId,
 
 /// One command, with what it needs. Where nothing of the program is meant, a resource of ours is used.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum LiveCommand {
     CopyBuffer {
         src: Option<ResourceId>,
         dst: Option<ResourceId>,
@@ -17,18 +17,18 @@ pub(crate) enum Deed {
     CopyToImage {
         src: Option<ResourceId>,
         dst: ResourceId,
-        parts: Vec<(u64, Texels)>,
+        parts: Vec<(u64, CopyBox)>,
     },
     CopyFromImage {
         src: ResourceId,
         dst: Option<ResourceId>,
-        parts: Vec<(u64, Texels)>,
+        parts: Vec<(u64, CopyBox)>,
     },
     CopyImage {
         how: ImageCopy,
         src: ResourceId,
         dst: ResourceId,
-        parts: Vec<(Texels, Texels)>,
+        parts: Vec<(CopyBox, CopyBox)>,
     },
     Fill {
         dst: ResourceId,
@@ -39,20 +39,20 @@ pub(crate) enum Deed {
         regions: Vec<ImageRegion>,
     },
     Dispatch(Dispatch),
-    Draw(Box<Draw>),
+    Draw(Box<DrawCommand>),
     /// By the index of the color attachment.
     ClearAttachment {
         index: u32,
         area: Area,
         layers: Range<u32>,
     },
-    Trace(Trace),
-    Build(Build),
+    Trace(TraceRays),
+    Build(StructureBuild),
     /// Of commands that the device makes.
-    Preprocess(Bytes),
+    Preprocess(BufferBytes),
     CopyStructure {
-        src: Option<Bytes>,
-        dst: Option<Bytes>,
+        src: Option<BufferBytes>,
+        dst: Option<BufferBytes>,
     },
     Encode {
         src: ResourceId,
@@ -76,7 +76,7 @@ pub(crate) struct CopyRegion {
 
 /// A box of texels in one aspect of one mip level, of some layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Texels {
+pub(crate) struct CopyBox {
     pub(crate) aspect: u32,
     pub(crate) mip: u32,
     pub(crate) layers: Range<u32>,
@@ -85,11 +85,11 @@ pub(crate) struct Texels {
 }
 
 /// Bytes of a buffer.
-pub(crate) type Bytes = (ResourceId, Range<u64>);
+pub(crate) type BufferBytes = (ResourceId, Range<u64>);
 
 /// What a shader does with a descriptor.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Binding {
+pub(crate) struct ShaderBinding {
     pub(crate) resource: ResourceId,
     pub(crate) region: Region,
     pub(crate) kind: BindingKind,
@@ -115,28 +115,28 @@ pub(crate) enum BindingKind {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dispatch {
-    pub(crate) bindings: Vec<Binding>,
-    pub(crate) indirect: Option<Bytes>,
+    pub(crate) bindings: Vec<ShaderBinding>,
+    pub(crate) indirect: Option<BufferBytes>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Draw {
+pub(crate) struct DrawCommand {
     /// By the bit of the stage.
-    pub(crate) bindings: Vec<(u64, Vec<Binding>)>,
-    pub(crate) vertices: Vec<Bytes>,
+    pub(crate) bindings: Vec<(u64, Vec<ShaderBinding>)>,
+    pub(crate) vertices: Vec<BufferBytes>,
     pub(crate) source: DrawSource,
-    pub(crate) indices: Option<Bytes>,
-    pub(crate) feedback: Vec<Bytes>,
+    pub(crate) indices: Option<BufferBytes>,
+    pub(crate) feedback: Vec<BufferBytes>,
     pub(crate) condition: Option<(ResourceId, u64)>,
     pub(crate) colors: Vec<ColorUse>,
-    pub(crate) depth: Option<Test>,
-    pub(crate) stencil: Option<Test>,
+    pub(crate) depth: Option<DepthStencilUse>,
+    pub(crate) stencil: Option<DepthStencilUse>,
     pub(crate) is_early: bool,
     /// Input attachments are read in the order of fragments.
     pub(crate) is_ordered: bool,
     /// Shaders choose the layer, which may then be any.
     pub(crate) chooses_layer: bool,
-    pub(crate) scene: SceneOf,
+    pub(crate) attachments: DrawAttachments,
 }
 
 /// Where a draw has its parameters from.
@@ -144,7 +144,7 @@ pub(crate) struct Draw {
 pub(crate) enum DrawSource {
     #[default]
     Direct,
-    Indirect(Bytes),
+    Indirect(BufferBytes),
     /// Only the number of draws.
     Count(ResourceId, u64),
     /// The number of bytes that transform feedback wrote.
@@ -152,7 +152,7 @@ pub(crate) enum DrawSource {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Test {
+pub(crate) enum DepthStencilUse {
     Reads,
     Writes,
 }
@@ -167,22 +167,22 @@ pub(crate) struct ColorUse {
 
 /// The attachments among which a draw stands.
 #[derive(Clone, Debug)]
-pub(crate) enum SceneOf {
+pub(crate) enum DrawAttachments {
     /// Of a render pass instance of the program.
-    Program(Targets),
+    Program(LiveAttachments),
     /// Of one that is made around the draw alone.
-    Own(Targets),
+    AroundDraw(LiveAttachments),
 }
 
-impl Default for SceneOf {
-    fn default() -> SceneOf {
-        SceneOf::Own(Targets::default())
+impl Default for DrawAttachments {
+    fn default() -> DrawAttachments {
+        DrawAttachments::AroundDraw(LiveAttachments::default())
     }
 }
 
 /// Attachments of a subpass, or of rendering without render passes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Targets {
+pub(crate) struct LiveAttachments {
     /// None without a render pass object.
     pub(crate) pass: Option<(RenderPassId, u32)>,
     pub(crate) colors: Vec<AttachmentView>,
@@ -195,7 +195,7 @@ pub(crate) struct Targets {
     pub(crate) view_mask: u32,
 }
 
-impl Targets {
+impl LiveAttachments {
     pub(crate) fn is_empty(&self) -> bool {
         let has_maps = self.shading_rate.is_some() || self.density_map.is_some();
         self.colors.is_empty() && self.depth.is_none() && self.stencil.is_none() && !has_maps
@@ -203,15 +203,15 @@ impl Targets {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trace {
-    pub(crate) bindings: Vec<Binding>,
-    pub(crate) tables: Vec<Bytes>,
+pub(crate) struct TraceRays {
+    pub(crate) bindings: Vec<ShaderBinding>,
+    pub(crate) tables: Vec<BufferBytes>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Build {
-    pub(crate) target: Option<Bytes>,
+pub(crate) struct StructureBuild {
+    pub(crate) target: Option<BufferBytes>,
     /// What is updated.
-    pub(crate) source: Option<Bytes>,
-    pub(crate) inputs: Vec<Bytes>,
+    pub(crate) source: Option<BufferBytes>,
+    pub(crate) inputs: Vec<BufferBytes>,
 }

@@ -6,39 +6,39 @@ use lavascope_sync_ir::{ImageRegion, Region, ResourceId};
 
 use crate::calls::{call, check, out};
 use crate::choose::image;
-use crate::deed::{Binding, BindingKind};
-use crate::error::{ActError, Unable};
+use crate::deed::{ShaderBinding, BindingKind};
+use crate::error::{LiveError, UnsupportedProgram};
 use crate::formats;
 use crate::resources::samples;
-use crate::shader::{ImageDim, ShaderDescriptor, Shape};
-use crate::world::{World, create};
+use crate::shader::{ImageDim, ShaderDescriptor, DescriptorShape};
+use crate::world::{LiveDevice, create};
 
 /// A set with one descriptor for each binding, and the layout of pipelines that use it.
-pub(crate) struct Described {
+pub(crate) struct BoundDescriptors {
     pub(crate) layout: vk::PipelineLayout,
-    pub(crate) set: SetOf,
+    pub(crate) set: DescriptorLocation,
 }
 
 /// Where descriptors are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SetOf {
+pub(crate) enum DescriptorLocation {
     Pool(vk::DescriptorSet),
     /// At an address, and so many bytes behind it.
     Memory(u64, u64),
 }
 
 /// What a descriptor is written with.
-enum Content {
+enum LiveDescriptorContent {
     Buffer(vk::DescriptorBufferInfo),
     Image(vk::DescriptorImageInfo),
     Texels(vk::BufferView),
     Structure(vk::AccelerationStructureKHR),
 }
 
-impl World<'_> {
+impl LiveDevice<'_> {
     /// The bindings are numbered in their order.
-    pub(crate) fn describe(&self, bindings: &[&Binding]) -> Result<Described, ActError> {
-        let binding = |(at, it): (usize, &&Binding)| vk::DescriptorSetLayoutBinding {
+    pub(crate) fn create_descriptors(&self, bindings: &[&ShaderBinding]) -> Result<BoundDescriptors, LiveError> {
+        let binding = |(at, it): (usize, &&ShaderBinding)| vk::DescriptorSetLayoutBinding {
             binding: at as u32,
             descriptor_type: descriptor_type(it.kind),
             descriptor_count: 1,
@@ -61,24 +61,24 @@ impl World<'_> {
             ..vk::PipelineLayoutCreateInfo::zeroed()
         };
         let layout = create!(self, create_pipeline_layout, info, PipelineLayout);
-        if let Some(Binding { resource, region: Region::Buffer(bytes), .. }) = in_memory {
-            let set = SetOf::Memory(self.address(self.made(*resource).buffer()), bytes.start);
-            return Ok(Described { layout, set });
+        if let Some(ShaderBinding { resource, region: Region::Buffer(bytes), .. }) = in_memory {
+            let set = DescriptorLocation::Memory(self.address(self.resource(*resource).buffer()), bytes.start);
+            return Ok(BoundDescriptors { layout, set });
         }
         let set = self.allocate_set(bindings, set_layout)?;
         for (at, it) in bindings.iter().enumerate() {
             let content = self.content(it)?;
             self.write(set, at as u32, descriptor_type(it.kind), &content);
         }
-        Ok(Described { layout, set: SetOf::Pool(set) })
+        Ok(BoundDescriptors { layout, set: DescriptorLocation::Pool(set) })
     }
 
     fn allocate_set(
         &self,
-        bindings: &[&Binding],
+        bindings: &[&ShaderBinding],
         layout: vk::DescriptorSetLayout,
-    ) -> Result<vk::DescriptorSet, ActError> {
-        let size = |it: &&Binding| vk::DescriptorPoolSize { type_: descriptor_type(it.kind), descriptor_count: 1 };
+    ) -> Result<vk::DescriptorSet, LiveError> {
+        let size = |it: &&ShaderBinding| vk::DescriptorPoolSize { type_: descriptor_type(it.kind), descriptor_count: 1 };
         let mut sizes: Vec<vk::DescriptorPoolSize> = bindings.iter().map(size).collect();
         if sizes.is_empty() {
             sizes.push(vk::DescriptorPoolSize { type_: vk::DescriptorType::SAMPLER, descriptor_count: 1 });
@@ -102,7 +102,7 @@ impl World<'_> {
         Ok(set)
     }
 
-    fn write(&self, set: vk::DescriptorSet, binding: u32, ty: vk::DescriptorType, content: &Content) {
+    fn write(&self, set: vk::DescriptorSet, binding: u32, ty: vk::DescriptorType, content: &LiveDescriptorContent) {
         let mut structures = vk::WriteDescriptorSetAccelerationStructureKHR::zeroed();
         let mut write = vk::WriteDescriptorSet {
             dst_set: set,
@@ -112,10 +112,10 @@ impl World<'_> {
             ..vk::WriteDescriptorSet::zeroed()
         };
         match content {
-            Content::Buffer(it) => write.p_buffer_info = Ptr::to(it),
-            Content::Image(it) => write.p_image_info = Ptr::to(it),
-            Content::Texels(it) => write.p_texel_buffer_view = Ptr::to(it),
-            Content::Structure(it) => {
+            LiveDescriptorContent::Buffer(it) => write.p_buffer_info = Ptr::to(it),
+            LiveDescriptorContent::Image(it) => write.p_image_info = Ptr::to(it),
+            LiveDescriptorContent::Texels(it) => write.p_texel_buffer_view = Ptr::to(it),
+            LiveDescriptorContent::Structure(it) => {
                 structures.acceleration_structure_count = 1;
                 structures.p_acceleration_structures = Ptr::to(it);
                 write.p_next = Ptr::to(&structures).cast();
@@ -124,10 +124,10 @@ impl World<'_> {
         call!(self.vk, update_descriptor_sets(self.device, 1, Ptr::to(&write), 0, Ptr::NULL));
     }
 
-    fn content(&self, it: &Binding) -> Result<Content, ActError> {
-        let buffer = self.made(it.resource).buffer();
+    fn content(&self, it: &ShaderBinding) -> Result<LiveDescriptorContent, LiveError> {
+        let buffer = self.resource(it.resource).buffer();
         Ok(match (&it.region, it.kind) {
-            (Region::Image(region), _) => Content::Image(vk::DescriptorImageInfo {
+            (Region::Image(region), _) => LiveDescriptorContent::Image(vk::DescriptorImageInfo {
                 sampler: vk::Sampler(0),
                 image_view: self.view(it.resource, region)?,
                 image_layout: vk::ImageLayout::GENERAL,
@@ -137,25 +137,25 @@ impl World<'_> {
                 let format = if range.is_multiple_of(4) { vk::Format::R32_UINT } else { vk::Format::R8_UINT };
                 let info =
                     vk::BufferViewCreateInfo { buffer, format, offset, range, ..vk::BufferViewCreateInfo::zeroed() };
-                Content::Texels(create!(self, create_buffer_view, info, BufferView))
+                LiveDescriptorContent::Texels(create!(self, create_buffer_view, info, BufferView))
             }
             (Region::Buffer(bytes), BindingKind::Structure) => {
-                Content::Structure(self.structure(buffer, bytes.start, bytes.end - bytes.start)?)
+                LiveDescriptorContent::Structure(self.create_acceleration_structure(buffer, bytes.start, bytes.end - bytes.start)?)
             }
             (Region::Buffer(bytes), _) => {
                 let (offset, range) = (bytes.start, bytes.end - bytes.start);
-                Content::Buffer(vk::DescriptorBufferInfo { buffer, offset, range })
+                LiveDescriptorContent::Buffer(vk::DescriptorBufferInfo { buffer, offset, range })
             }
         })
     }
 
     /// An acceleration structure in a part of a buffer.
-    pub(crate) fn structure(
+    pub(crate) fn create_acceleration_structure(
         &self,
         buffer: vk::Buffer,
         offset: u64,
         size: u64,
-    ) -> Result<vk::AccelerationStructureKHR, ActError> {
+    ) -> Result<vk::AccelerationStructureKHR, LiveError> {
         let info = vk::AccelerationStructureCreateInfoKHR {
             buffer,
             offset,
@@ -167,41 +167,41 @@ impl World<'_> {
     }
 
     /// What a shader has to know of a binding.
-    pub(crate) fn shape(&self, binding: u32, it: &Binding) -> Result<ShaderDescriptor, ActError> {
+    pub(crate) fn shader_descriptor(&self, binding: u32, it: &ShaderBinding) -> Result<ShaderDescriptor, LiveError> {
         let kind = match (&it.region, it.kind) {
-            (Region::Buffer(bytes), BindingKind::StorageBuffer) => Shape::Storage { bytes: bytes.end - bytes.start },
-            (Region::Buffer(bytes), BindingKind::Counter) if bytes.end - bytes.start == 4 => Shape::Counter,
-            (Region::Buffer(bytes), BindingKind::UniformBuffer) => Shape::Uniform { bytes: bytes.end - bytes.start },
-            (Region::Buffer(_), BindingKind::TexelBuffer) => Shape::Texels,
-            (Region::Buffer(_), BindingKind::Structure) => Shape::Structure,
-            (Region::Buffer(_), BindingKind::Descriptors) => Shape::Storage { bytes: 4 },
+            (Region::Buffer(bytes), BindingKind::StorageBuffer) => DescriptorShape::Storage { bytes: bytes.end - bytes.start },
+            (Region::Buffer(bytes), BindingKind::Counter) if bytes.end - bytes.start == 4 => DescriptorShape::Counter,
+            (Region::Buffer(bytes), BindingKind::UniformBuffer) => DescriptorShape::Uniform { bytes: bytes.end - bytes.start },
+            (Region::Buffer(_), BindingKind::TexelBuffer) => DescriptorShape::Texels,
+            (Region::Buffer(_), BindingKind::Structure) => DescriptorShape::Structure,
+            (Region::Buffer(_), BindingKind::Descriptors) => DescriptorShape::Storage { bytes: 4 },
             (Region::Image(region), BindingKind::Input(index)) => {
-                let number = self.number(it.resource, region);
-                Shape::Input { index, number, is_multisampled: self.is_multisampled(it.resource) }
+                let number = self.image_component_type(it.resource, region);
+                DescriptorShape::Input { index, number, is_multisampled: self.is_multisampled(it.resource) }
             }
-            (Region::Image(region), BindingKind::SampledImage | BindingKind::StorageImage) => Shape::Image {
+            (Region::Image(region), BindingKind::SampledImage | BindingKind::StorageImage) => DescriptorShape::Image {
                 is_sampled: it.kind == BindingKind::SampledImage,
                 dim: self.dim(it.resource, region),
-                number: self.number(it.resource, region),
+                number: self.image_component_type(it.resource, region),
             },
-            _ => return Err(Unable("a descriptor of another kind than its resource".to_owned()).into()),
+            _ => return Err(UnsupportedProgram("a descriptor of another kind than its resource".to_owned()).into()),
         };
         Ok(ShaderDescriptor { binding, kind, reads: it.reads, writes: it.writes })
     }
 
-    fn number(&self, resource: ResourceId, region: &ImageRegion) -> formats::Number {
-        let format = image(self.script.program, resource).map_or(vk::Format(0), |it| it.format);
-        formats::number(format, region.aspects)
+    fn image_component_type(&self, resource: ResourceId, region: &ImageRegion) -> formats::ComponentType {
+        let format = image(self.scenario.program, resource).map_or(vk::Format(0), |it| it.format);
+        formats::component_type(format, region.aspects)
     }
 
     fn dim(&self, resource: ResourceId, region: &ImageRegion) -> ImageDim {
-        let is_3d = image(self.script.program, resource).is_some_and(|it| it.extent[2] > 1);
+        let is_3d = image(self.scenario.program, resource).is_some_and(|it| it.extent[2] > 1);
         let is_array = !is_3d && region.layers.len() > 1;
         ImageDim { is_3d, is_array, is_multisampled: self.is_multisampled(resource) }
     }
 
     fn is_multisampled(&self, resource: ResourceId) -> bool {
-        samples(self.script.program, resource) > 1
+        samples(self.scenario.program, resource) > 1
     }
 }
 

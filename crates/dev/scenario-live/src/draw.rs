@@ -6,28 +6,28 @@
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{Access, Area, AttachmentView, Components, ImageRegion, Program, RasterOrder, Region};
 
-use crate::choose::{bindings, bytes, image};
-use crate::deed::{Binding, BindingKind, Bytes, ColorUse, Deed, Draw, DrawSource, SceneOf, Targets, Test};
-use crate::error::Unable;
+use crate::choose::{shader_bindings, buffer_bytes, image};
+use crate::deed::{ShaderBinding, BindingKind, BufferBytes, ColorUse, LiveCommand, DrawCommand, DrawSource, DrawAttachments, LiveAttachments, DepthStencilUse};
+use crate::error::UnsupportedProgram;
 use crate::formats::{DEPTH, STENCIL};
 
 const FRAGMENT: u64 = Stage::FRAGMENT_SHADER.0;
 
 /// The draws of an action; `scene` has the attachments where a render pass instance is open.
-pub(crate) fn choose(program: &Program, accesses: &[Access], scene: Option<&Targets>) -> Result<Vec<Deed>, Unable> {
-    let sorted = Sorted::of(accesses)?;
+pub(crate) fn draw_commands(program: &Program, accesses: &[Access], scene: Option<&LiveAttachments>) -> Result<Vec<LiveCommand>, UnsupportedProgram> {
+    let sorted = DrawAccesses::of(accesses)?;
     let mut targets = match scene {
         Some(scene) => scene.clone(),
-        None => sorted.own_targets(program)?,
+        None => sorted.required_attachments(program)?,
     };
-    let own = |targets: &Targets| match scene {
-        Some(_) => SceneOf::Program(targets.clone()),
-        None => SceneOf::Own(targets.clone()),
+    let own = |targets: &LiveAttachments| match scene {
+        Some(_) => DrawAttachments::Program(targets.clone()),
+        None => DrawAttachments::AroundDraw(targets.clone()),
     };
     targets.area = targets.area.or(Some(Area { offset: [0; 3], extent: [1; 3] }));
     let (colors, clears) = sorted.color_uses(program, &targets, scene.is_some())?;
     let chooses_layer = sorted.chooses_layer(&targets);
-    let mut first = Draw {
+    let mut first = DrawCommand {
         bindings: sorted.shader_bindings(program, &targets)?,
         vertices: sorted.vertices.clone(),
         indices: sorted.indices.first().cloned(),
@@ -36,33 +36,33 @@ pub(crate) fn choose(program: &Program, accesses: &[Access], scene: Option<&Targ
         colors,
         is_ordered: sorted.is_ordered()?,
         chooses_layer,
-        scene: own(&targets),
-        ..Draw::default()
+        attachments: own(&targets),
+        ..DrawCommand::default()
     };
     let mut sources = sorted.sources()?;
     first.source = if sources.is_empty() { DrawSource::Direct } else { sources.remove(0) };
     let sizes = sorted.vertices.iter().map(|it| it.1.end - it.1.start);
     if sorted.indices.len() > 1 || sizes.clone().zip(sizes.skip(1)).any(|it| it.0 != it.1) {
-        return Unable::new("a draw with two index buffers, or vertex buffers of different sizes");
+        return UnsupportedProgram::error("a draw with two index buffers, or vertex buffers of different sizes");
     }
     let is_only_clears = sorted.is_only_color() && first.colors.is_empty() && !clears.is_empty();
-    let bare = Draw { scene: own(&targets), chooses_layer, ..Draw::default() };
-    let mut draws: Vec<Draw> = if is_only_clears { Vec::new() } else { vec![first] };
-    draws.extend(sources.into_iter().map(|source| Draw { source, ..bare.clone() }));
+    let bare = DrawCommand { attachments: own(&targets), chooses_layer, ..DrawCommand::default() };
+    let mut draws: Vec<DrawCommand> = if is_only_clears { Vec::new() } else { vec![first] };
+    draws.extend(sources.into_iter().map(|source| DrawCommand { source, ..bare.clone() }));
     sorted.add_tests(program, &targets, scene.is_some(), &bare, &mut draws)?;
-    let mut deeds: Vec<Deed> = draws.into_iter().map(|it| Deed::Draw(Box::new(it))).collect();
+    let mut deeds: Vec<LiveCommand> = draws.into_iter().map(|it| LiveCommand::Draw(Box::new(it))).collect();
     deeds.extend(clears);
     Ok(deeds)
 }
 
 /// The accesses of a draw by what makes them.
 #[derive(Default)]
-struct Sorted {
-    vertices: Vec<Bytes>,
-    indices: Vec<Bytes>,
-    indirect: Vec<Bytes>,
-    byte_counts: Vec<Bytes>,
-    feedback: Vec<Bytes>,
+struct DrawAccesses {
+    vertices: Vec<BufferBytes>,
+    indices: Vec<BufferBytes>,
+    indirect: Vec<BufferBytes>,
+    byte_counts: Vec<BufferBytes>,
+    feedback: Vec<BufferBytes>,
     condition: Option<(lavascope_sync_ir::ResourceId, u64)>,
     shaders: Vec<(u64, Vec<Access>)>,
     colors: Vec<Access>,
@@ -72,26 +72,26 @@ struct Sorted {
     density_map: Option<Access>,
 }
 
-impl Sorted {
-    fn of(accesses: &[Access]) -> Result<Sorted, Unable> {
-        let mut it = Sorted::default();
+impl DrawAccesses {
+    fn of(accesses: &[Access]) -> Result<DrawAccesses, UnsupportedProgram> {
+        let mut it = DrawAccesses::default();
         for access in accesses {
             it.add(access)?;
         }
         Ok(it)
     }
 
-    fn add(&mut self, it: &Access) -> Result<(), Unable> {
+    fn add(&mut self, it: &Access) -> Result<(), UnsupportedProgram> {
         match (Stage(it.stage), Bits(it.access)) {
-            (Stage::VERTEX_ATTRIBUTE_INPUT, Bits::VERTEX_ATTRIBUTE_READ) => self.vertices.push(bytes(it)?),
-            (Stage::INDEX_INPUT, Bits::INDEX_READ) => self.indices.push(bytes(it)?),
-            (Stage::DRAW_INDIRECT, Bits::INDIRECT_COMMAND_READ) => self.indirect.push(bytes(it)?),
-            (Stage::DRAW_INDIRECT, Bits::TRANSFORM_FEEDBACK_COUNTER_READ_EXT) => self.byte_counts.push(bytes(it)?),
-            (Stage::TRANSFORM_FEEDBACK_EXT, Bits::TRANSFORM_FEEDBACK_WRITE_EXT) => self.feedback.push(bytes(it)?),
+            (Stage::VERTEX_ATTRIBUTE_INPUT, Bits::VERTEX_ATTRIBUTE_READ) => self.vertices.push(buffer_bytes(it)?),
+            (Stage::INDEX_INPUT, Bits::INDEX_READ) => self.indices.push(buffer_bytes(it)?),
+            (Stage::DRAW_INDIRECT, Bits::INDIRECT_COMMAND_READ) => self.indirect.push(buffer_bytes(it)?),
+            (Stage::DRAW_INDIRECT, Bits::TRANSFORM_FEEDBACK_COUNTER_READ_EXT) => self.byte_counts.push(buffer_bytes(it)?),
+            (Stage::TRANSFORM_FEEDBACK_EXT, Bits::TRANSFORM_FEEDBACK_WRITE_EXT) => self.feedback.push(buffer_bytes(it)?),
             (Stage::CONDITIONAL_RENDERING_EXT, Bits::CONDITIONAL_RENDERING_READ_EXT) => {
-                let (buffer, bytes) = bytes(it)?;
+                let (buffer, bytes) = buffer_bytes(it)?;
                 if bytes.end - bytes.start != 4 || self.condition.is_some() {
-                    return Unable::new("a condition is one word");
+                    return UnsupportedProgram::error("a condition is one word");
                 }
                 self.condition = Some((buffer, bytes.start));
             }
@@ -117,24 +117,24 @@ impl Sorted {
     }
 
     /// The attachments that a draw outside of everything needs.
-    fn own_targets(&self, program: &Program) -> Result<Targets, Unable> {
+    fn required_attachments(&self, program: &Program) -> Result<LiveAttachments, UnsupportedProgram> {
         if !self.inputs.is_empty() {
-            return Unable::new("an input attachment outside of a render pass");
+            return UnsupportedProgram::error("an input attachment outside of a render pass");
         }
-        let mut targets = Targets::default();
+        let mut targets = LiveAttachments::default();
         let mut add_area = |region: &ImageRegion, resource| {
             let extent = image(program, resource).map_or([1; 3], |it| it.extent_of_mip(region.mips.start));
             let area = region.area.unwrap_or(Area { offset: [0; 3], extent: [extent[0], extent[1], 1] });
             match targets.area {
-                Some(own) if own != area => Unable::new("attachments of different areas"),
+                Some(own) if own != area => UnsupportedProgram::error("attachments of different areas"),
                 _ => {
                     targets.area = Some(area);
                     Ok(())
                 }
             }
         };
-        let view = |it: &Access| -> Result<AttachmentView, Unable> {
-            let Region::Image(region) = &it.region else { return Unable::new("a buffer as an attachment") };
+        let view = |it: &Access| -> Result<AttachmentView, UnsupportedProgram> {
+            let Region::Image(region) = &it.region else { return UnsupportedProgram::error("a buffer as an attachment") };
             let region = ImageRegion { area: None, components: Components::ALL, ..region.clone() };
             Ok(AttachmentView { resource: it.resource, region })
         };
@@ -167,24 +167,24 @@ impl Sorted {
         Ok(targets)
     }
 
-    fn shader_bindings(&self, program: &Program, targets: &Targets) -> Result<Vec<(u64, Vec<Binding>)>, Unable> {
-        let mut found: Vec<(u64, Vec<Binding>)> = Vec::new();
+    fn shader_bindings(&self, program: &Program, targets: &LiveAttachments) -> Result<Vec<(u64, Vec<ShaderBinding>)>, UnsupportedProgram> {
+        let mut found: Vec<(u64, Vec<ShaderBinding>)> = Vec::new();
         for (stage, accesses) in &self.shaders {
-            found.push((*stage, bindings(program, accesses)?));
+            found.push((*stage, shader_bindings(program, accesses)?));
         }
         for it in &self.inputs {
-            let Region::Image(region) = &it.region else { return Unable::new("a buffer as an attachment") };
+            let Region::Image(region) = &it.region else { return UnsupportedProgram::error("a buffer as an attachment") };
             let is_it = |view: &AttachmentView| view.resource == it.resource && view.region.mips == region.mips;
             let Some(index) = targets.inputs.iter().position(is_it) else {
-                return Unable::new("an input attachment that the subpass does not have");
+                return UnsupportedProgram::error("an input attachment that the subpass does not have");
             };
-            if !is_area(program, it, targets) {
-                return Unable::new("an input attachment is read in all of the render area");
+            if !covers_render_area(program, it, targets) {
+                return UnsupportedProgram::error("an input attachment is read in all of the render area");
             }
             let region = ImageRegion { area: None, ..region.clone() };
             let kind = BindingKind::Input(index as u32);
             let binding =
-                Binding { resource: it.resource, region: Region::Image(region), kind, reads: true, writes: false };
+                ShaderBinding { resource: it.resource, region: Region::Image(region), kind, reads: true, writes: false };
             match found.iter_mut().find(|own| own.0 == FRAGMENT) {
                 Some(own) => own.1.push(binding),
                 None => found.push((FRAGMENT, vec![binding])),
@@ -194,7 +194,7 @@ impl Sorted {
     }
 
     /// Where draws have their parameters from; each stands for a draw.
-    fn sources(&self) -> Result<Vec<DrawSource>, Unable> {
+    fn sources(&self) -> Result<Vec<DrawSource>, UnsupportedProgram> {
         /// Bytes of the parameters of a draw, and of one with indices.
         const SIZES: [u64; 2] = [16, 20];
         const WORD: u64 = 4;
@@ -211,12 +211,12 @@ impl Sorted {
                 at += WORD;
             }
             if at != bytes.end {
-                return Unable::new("parameters of draws are words");
+                return UnsupportedProgram::error("parameters of draws are words");
             }
         }
         for (buffer, bytes) in &self.byte_counts {
             if !(bytes.end - bytes.start).is_multiple_of(WORD) {
-                return Unable::new("counters are words");
+                return UnsupportedProgram::error("counters are words");
             }
             found.extend((bytes.start..bytes.end).step_by(WORD as usize).map(|at| DrawSource::ByteCount(*buffer, at)));
         }
@@ -227,22 +227,22 @@ impl Sorted {
     fn color_uses(
         &self,
         program: &Program,
-        targets: &Targets,
+        targets: &LiveAttachments,
         is_inside: bool,
-    ) -> Result<(Vec<ColorUse>, Vec<Deed>), Unable> {
+    ) -> Result<(Vec<ColorUse>, Vec<LiveCommand>), UnsupportedProgram> {
         let mut uses: Vec<ColorUse> = Vec::new();
         let mut reads: Vec<u32> = Vec::new();
         let mut clears = Vec::new();
         for it in &self.colors {
-            let Region::Image(region) = &it.region else { return Unable::new("a buffer as an attachment") };
+            let Region::Image(region) = &it.region else { return UnsupportedProgram::error("a buffer as an attachment") };
             if is_inside && it.order != RasterOrder::Color {
-                return Unable::new("attachments are always in the order of fragments");
+                return UnsupportedProgram::error("attachments are always in the order of fragments");
             }
-            let Some(index) = targets.colors.iter().position(|view| is_of(view, it, targets)) else {
-                return Unable::new("a color attachment that the subpass does not have");
+            let Some(index) = targets.colors.iter().position(|view| reaches_layers(view, it, targets)) else {
+                return UnsupportedProgram::error("a color attachment that the subpass does not have");
             };
             let is_write = it.access == Bits::COLOR_ATTACHMENT_WRITE.0;
-            if is_area(program, it, targets) {
+            if covers_render_area(program, it, targets) {
                 match is_write {
                     true => {
                         let mask = region.components.0;
@@ -253,33 +253,33 @@ impl Sorted {
                 continue;
             }
             let (true, Some(area), Components::ALL) = (is_write, region.area, region.components) else {
-                return Unable::new("a draw reads, and writes single components, in all of the render area");
+                return UnsupportedProgram::error("a draw reads, and writes single components, in all of the render area");
             };
             let first = targets.colors[index].region.layers.start;
             let layers = region.layers.start - first..region.layers.end - first;
-            clears.push(Deed::ClearAttachment { index: index as u32, area, layers });
+            clears.push(LiveCommand::ClearAttachment { index: index as u32, area, layers });
         }
         for index in reads {
             match uses.iter_mut().find(|it| it.index == index) {
                 Some(it) => it.is_blended = true,
-                None => return Unable::new("blending reads what it writes"),
+                None => return UnsupportedProgram::error("blending reads what it writes"),
             }
         }
         Ok((uses, clears))
     }
 
     /// Whether input attachments are read in the order of fragments: all of a draw are, or none.
-    fn is_ordered(&self) -> Result<bool, Unable> {
+    fn is_ordered(&self) -> Result<bool, UnsupportedProgram> {
         let mut orders = self.inputs.iter().map(|it| it.order);
         let first = orders.next().unwrap_or_default();
         match orders.all(|it| it == first) && first != RasterOrder::DepthStencil {
             true => Ok(first == RasterOrder::Color),
-            false => Unable::new("input attachments of which some are in order"),
+            false => UnsupportedProgram::error("input attachments of which some are in order"),
         }
     }
 
     /// Whether attachments are used in more than their first layer.
-    fn chooses_layer(&self, targets: &Targets) -> bool {
+    fn chooses_layer(&self, targets: &LiveAttachments) -> bool {
         let has_layers = |it: &Access| matches!(&it.region, Region::Image(it) if it.layers.len() > 1);
         targets.view_mask == 0 && self.colors.iter().chain(&self.tests).any(has_layers)
     }
@@ -288,27 +288,27 @@ impl Sorted {
     fn add_tests(
         &self,
         program: &Program,
-        targets: &Targets,
+        targets: &LiveAttachments,
         is_inside: bool,
-        bare: &Draw,
-        draws: &mut Vec<Draw>,
-    ) -> Result<(), Unable> {
+        bare: &DrawCommand,
+        draws: &mut Vec<DrawCommand>,
+    ) -> Result<(), UnsupportedProgram> {
         for it in &self.tests {
-            let Region::Image(region) = &it.region else { return Unable::new("a buffer as an attachment") };
+            let Region::Image(region) = &it.region else { return UnsupportedProgram::error("a buffer as an attachment") };
             if is_inside && it.order != RasterOrder::DepthStencil {
-                return Unable::new("attachments are always in the order of fragments");
+                return UnsupportedProgram::error("attachments are always in the order of fragments");
             }
             let attached = [&targets.depth, &targets.stencil];
-            if !attached.into_iter().flatten().any(|view| is_of(view, it, targets)) {
-                return Unable::new("a depth or stencil attachment that the subpass does not have");
+            if !attached.into_iter().flatten().any(|view| reaches_layers(view, it, targets)) {
+                return UnsupportedProgram::error("a depth or stencil attachment that the subpass does not have");
             }
-            if !is_area(program, it, targets) {
-                return Unable::new("depth is tested in all of the render area");
+            if !covers_render_area(program, it, targets) {
+                return UnsupportedProgram::error("depth is tested in all of the render area");
             }
             let is_early = it.stage == Stage::EARLY_FRAGMENT_TESTS.0;
             let is_write = it.access == Bits::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
-            let test = if is_write { Test::Writes } else { Test::Reads };
-            let is_free = |draw: &&mut Draw| draw.depth.is_none() && draw.stencil.is_none();
+            let test = if is_write { DepthStencilUse::Writes } else { DepthStencilUse::Reads };
+            let is_free = |draw: &&mut DrawCommand| draw.depth.is_none() && draw.stencil.is_none();
             let place = match draws.iter_mut().find(is_free) {
                 Some(free) => free,
                 None => {
@@ -325,7 +325,7 @@ impl Sorted {
 }
 
 /// Whether an access is to the layers of an attachment that draws reach: those of its views, the first, or all.
-fn is_of(view: &AttachmentView, it: &Access, targets: &Targets) -> bool {
+fn reaches_layers(view: &AttachmentView, it: &Access, targets: &LiveAttachments) -> bool {
     let Region::Image(region) = &it.region else { return false };
     let own = &view.region;
     let first = own.layers.start;
@@ -337,7 +337,7 @@ fn is_of(view: &AttachmentView, it: &Access, targets: &Targets) -> bool {
 }
 
 /// Whether an access is to all of the render area.
-fn is_area(program: &Program, it: &Access, targets: &Targets) -> bool {
+fn covers_render_area(program: &Program, it: &Access, targets: &LiveAttachments) -> bool {
     let (Region::Image(region), Some(image)) = (&it.region, image(program, it.resource)) else { return false };
     let [width, height, _] = image.extent_of_mip(region.mips.start);
     let cut = |area: Area| {

@@ -3,19 +3,19 @@
 /// Why a program cannot be performed: no command of Vulkan does what one of its commands is said to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unable(pub String);
+pub struct UnsupportedProgram(pub String);
 
-impl Unable {
-    pub(crate) fn new<T>(why: impl Into<String>) -> Result<T, Unable> {
-        Err(Unable(why.into()))
+impl UnsupportedProgram {
+    pub(crate) fn error<T>(why: impl Into<String>) -> Result<T, UnsupportedProgram> {
+        Err(UnsupportedProgram(why.into()))
     }
 }
 
 /// Why a program was not performed.
 #[derive(Debug, thiserror::Error)]
-pub enum ActError {
+pub enum LiveError {
     #[error(transparent)]
-    Unable(#[from] Unable),
+    Unsupported(#[from] UnsupportedProgram),
     #[error("the Vulkan loader cannot be opened: {0}")]
     Loader(String),
     #[error("nobody has {0}")]

@@ -4,11 +4,11 @@ use lavascope_abi::desc::FormatDesc;
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
 use lavascope_sync_ir::{Area, Components, ImageDesc, ImageRegion, SubresourceLayout, Tiling};
 
-use crate::deed::Texels;
+use crate::deed::CopyBox;
 
 /// What a shader sees of a texel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Number {
+pub(crate) enum ComponentType {
     Float,
     Sint,
     Uint,
@@ -34,7 +34,7 @@ pub(crate) fn aspects(format: Format) -> u32 {
     if depth | stencil == 0 { COLOR } else { depth | stencil }
 }
 
-pub(crate) fn number(format: Format, aspect: u32) -> Number {
+pub(crate) fn component_type(format: Format, aspect: u32) -> ComponentType {
     let wanted = |name: &str| match aspect {
         DEPTH => name == "D",
         STENCIL => name == "S",
@@ -42,17 +42,17 @@ pub(crate) fn number(format: Format, aspect: u32) -> Number {
     };
     let numeric = desc(format).and_then(|it| it.components.iter().find(|it| wanted(it.name))).map(|it| it.numeric);
     match numeric {
-        Some("UINT") => Number::Uint,
-        Some("SINT") => Number::Sint,
-        _ => Number::Float,
+        Some("UINT") => ComponentType::Uint,
+        Some("SINT") => ComponentType::Sint,
+        _ => ComponentType::Float,
     }
 }
 
 /// Bytes of memory that an image takes: where its layouts say, or with nothing between its rows.
 pub(crate) fn size(image: &ImageDesc) -> u64 {
     if let Tiling::Pitched(layouts) = &image.tiling {
-        let end = |(it, layout): (Texels, &SubresourceLayout)| {
-            let [row, rows, slices] = rows(image, &it);
+        let end = |(it, layout): (CopyBox, &SubresourceLayout)| {
+            let [row, rows, slices] = block_counts(image, &it);
             let layers = u64::from(image.layers) - 1;
             layout.offset
                 + layers * layout.array_pitch
@@ -60,7 +60,7 @@ pub(crate) fn size(image: &ImageDesc) -> u64 {
                 + (rows - 1) * layout.row_pitch
                 + row
         };
-        return texels(image, &whole(image)).into_iter().zip(layouts.iter()).map(end).max().unwrap_or(0);
+        return copy_boxes(image, &whole(image)).into_iter().zip(layouts.iter()).map(end).max().unwrap_or(0);
     }
     let (block, size) = desc(image.format).map_or(([1; 3], 1), |it| (it.block_extent, it.block_size));
     let blocks = |mip: u32| -> u64 {
@@ -81,7 +81,7 @@ fn whole(image: &ImageDesc) -> ImageRegion {
 }
 
 /// The boxes that a part of an image is: one for each aspect, or plane, and each mip level.
-pub(crate) fn texels(image: &ImageDesc, region: &ImageRegion) -> Vec<Texels> {
+pub(crate) fn copy_boxes(image: &ImageDesc, region: &ImageRegion) -> Vec<CopyBox> {
     let planes = desc(image.format).map_or(0, |it| it.planes.len());
     let mut aspects: Vec<u32> = (0..32).map(|it| 1 << it).filter(|it| region.aspects & it != 0).collect();
     if planes > 0 && aspects == [COLOR] {
@@ -91,23 +91,23 @@ pub(crate) fn texels(image: &ImageDesc, region: &ImageRegion) -> Vec<Texels> {
     let made = |(aspect, mip): (u32, u32)| {
         let divisor = divisor(image.format, aspect);
         let level = divided(image.extent_of_mip(mip), divisor);
-        let area = region.area.map(|it| if region.aspects == COLOR { of_plane(it, divisor) } else { it });
+        let area = region.area.map(|it| if region.aspects == COLOR { plane_area(it, divisor) } else { it });
         let area = area.unwrap_or(Area { offset: [0; 3], extent: level });
         let offset = area.offset;
         let extent = std::array::from_fn(|it| area.extent[it].min(level[it].saturating_sub(offset[it])));
-        Texels { aspect, mip, layers: region.layers.clone(), offset, extent }
+        CopyBox { aspect, mip, layers: region.layers.clone(), offset, extent }
     };
     aspects.into_iter().flat_map(each).map(made).collect()
 }
 
 /// Bytes of a buffer that hold texels.
-pub(crate) fn bytes(image: &ImageDesc, it: &Texels) -> u64 {
-    rows(image, it).into_iter().product::<u64>() * it.layers.len() as u64
+pub(crate) fn bytes(image: &ImageDesc, it: &CopyBox) -> u64 {
+    block_counts(image, it).into_iter().product::<u64>() * it.layers.len() as u64
 }
 
 /// Bytes of a row, rows, and slices.
-fn rows(image: &ImageDesc, it: &Texels) -> [u64; 3] {
-    let format = of_aspect(image.format, it.aspect);
+fn block_counts(image: &ImageDesc, it: &CopyBox) -> [u64; 3] {
+    let format = aspect_format(image.format, it.aspect);
     let (block, size) = desc(format).map_or(([1; 3], 1), |it| (it.block_extent, it.block_size));
     let blocks = |axis: usize| u64::from(it.extent[axis].div_ceil(block[axis].max(1)));
     [blocks(0) * u64::from(size), blocks(1), blocks(2)]
@@ -123,13 +123,13 @@ fn divided(extent: [u32; 3], by: [u32; 3]) -> [u32; 3] {
     std::array::from_fn(|it| extent[it].div_ceil(by[it]))
 }
 
-fn of_plane(area: Area, by: [u32; 3]) -> Area {
+fn plane_area(area: Area, by: [u32; 3]) -> Area {
     let offset = std::array::from_fn(|it| area.offset[it] / by[it]);
     Area { offset, extent: divided(area.extent, by) }
 }
 
 /// The format in which one aspect lies in a buffer.
-fn of_aspect(format: Format, aspect: u32) -> Format {
+fn aspect_format(format: Format, aspect: u32) -> Format {
     if let Some(at) = PLANES.iter().position(|it| *it == aspect) {
         return desc(format).and_then(|it| it.planes.get(at)).map_or(format, |it| it.format);
     }

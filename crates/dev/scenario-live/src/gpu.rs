@@ -7,8 +7,8 @@ use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_platform::library::{Library, VULKAN_LOADER};
 
-use crate::calls::{GlobalCalls, InstanceCalls, call, check, out, text};
-use crate::error::ActError;
+use crate::calls::{GlobalCalls, InstanceCalls, call, check, out, text_ptr};
+use crate::error::LiveError;
 
 /// Extensions of the instance that performances use.
 pub const INSTANCE_EXTENSIONS: [&CStr; 3] = [c"VK_EXT_debug_utils", c"VK_KHR_surface", c"VK_EXT_headless_surface"];
@@ -41,7 +41,7 @@ const API_VERSION: u32 = 1 << 22 | 4 << 12;
 
 /// What a layer told the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// Such as `SYNC-HAZARD-READ-AFTER-WRITE`.
     pub name: String,
     pub text: String,
@@ -50,7 +50,7 @@ pub struct Message {
 }
 
 /// An instance, and its first physical device.
-pub struct Gpu {
+pub struct LiveGpu {
     pub(crate) vk: InstanceCalls,
     instance: vk::Instance,
     pub(crate) physical: vk::PhysicalDevice,
@@ -61,43 +61,43 @@ pub struct Gpu {
     pub(crate) surface: vk::SurfaceKHR,
     messenger: vk::DebugUtilsMessengerEXT,
     /// Not a box: to move a box says that nobody else has its contents, and the messenger does.
-    heard: Arc<Mutex<Vec<Message>>>,
+    messages: Arc<Mutex<Vec<ReceivedMessage>>>,
     // Last, so that it is closed after everything that leads into it.
     _library: Library,
 }
 
-impl Gpu {
+impl LiveGpu {
     /// An instance with the layers of these names, on whatever driver the loader finds.
-    pub fn open(layers: &[&CStr]) -> Result<Gpu, ActError> {
+    pub fn open(layers: &[&CStr]) -> Result<LiveGpu, LiveError> {
         // SAFETY: the initializers of the Vulkan loader have no preconditions: programs open it at any time.
-        let library = unsafe { Library::open(VULKAN_LOADER) }.map_err(|it| ActError::Loader(it.to_string()))?;
+        let library = unsafe { Library::open(VULKAN_LOADER) }.map_err(|it| LiveError::Loader(it.to_string()))?;
         // SAFETY: the loader exports `vkGetInstanceProcAddr` with the prototype of the specification, which is this type;
         // the library is kept beside all functions that come from it.
         let get = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
-        let get = get.map_err(|it| ActError::Loader(it.to_string()))?;
+        let get = get.map_err(|it| LiveError::Loader(it.to_string()))?;
         // SAFETY: VUID-vkGetInstanceProcAddr-pName-parameter: a `CStr` ends with a zero.
         // VUID-vkGetInstanceProcAddr-instance-parameter: the instance is null, or alive as it is here.
-        let find = |instance: vk::Instance, name: &CStr| unsafe { get(instance, text(name)) };
+        let find = |instance: vk::Instance, name: &CStr| unsafe { get(instance, text_ptr(name)) };
         // SAFETY: vkGetInstanceProcAddr without an instance gives the global command that it is asked for, or null.
         let global = unsafe { GlobalCalls::find(|name| find(vk::Instance(0), name)) }?;
         let instance = create_instance(&global, layers)?;
         // SAFETY: vkGetInstanceProcAddr gives the command of the instance that it is asked for, or null.
         let vk = unsafe { InstanceCalls::find(|name| find(instance, name)) }?;
-        let (physical, families) = device_of(&vk, instance)?;
+        let (physical, families) = first_physical_device(&vk, instance)?;
         let heard = Arc::new(Mutex::new(Vec::new()));
         let messenger = create_messenger(&vk, instance, &heard)?;
-        let memory_type = mappable(&vk, physical)?;
+        let memory_type = mappable_memory_type(&vk, physical)?;
         let surface = create_surface(&vk, instance)?;
-        Ok(Gpu { vk, instance, physical, families, memory_type, surface, messenger, heard, _library: library })
+        Ok(LiveGpu { vk, instance, physical, families, memory_type, surface, messenger, messages: heard, _library: library })
     }
 
     /// What was told since the last time.
-    pub(crate) fn take_messages(&self) -> Vec<Message> {
-        std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_messages(&self) -> Vec<ReceivedMessage> {
+        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Drop for Gpu {
+impl Drop for LiveGpu {
     fn drop(&mut self) {
         call!(self.vk, destroy_surface(self.instance, self.surface, Ptr::NULL));
         call!(self.vk, destroy_debug_utils_messenger(self.instance, self.messenger, Ptr::NULL));
@@ -105,10 +105,10 @@ impl Drop for Gpu {
     }
 }
 
-fn create_instance(vk: &GlobalCalls, layers: &[&CStr]) -> Result<vk::Instance, ActError> {
+fn create_instance(vk: &GlobalCalls, layers: &[&CStr]) -> Result<vk::Instance, LiveError> {
     let application = vk::ApplicationInfo { api_version: API_VERSION, ..vk::ApplicationInfo::zeroed() };
-    let layers: Vec<Ptr<u8>> = layers.iter().map(|it| text(it)).collect();
-    let extensions = INSTANCE_EXTENSIONS.map(text);
+    let layers: Vec<Ptr<u8>> = layers.iter().map(|it| text_ptr(it)).collect();
+    let extensions = INSTANCE_EXTENSIONS.map(text_ptr);
     let info = vk::InstanceCreateInfo {
         p_application_info: Ptr::to(&application),
         enabled_layer_count: layers.len() as u32,
@@ -122,9 +122,9 @@ fn create_instance(vk: &GlobalCalls, layers: &[&CStr]) -> Result<vk::Instance, A
     Ok(instance)
 }
 
-type Families = Vec<(u32, u32)>;
+type QueueFamilies = Vec<(u32, u32)>;
 
-fn device_of(vk: &InstanceCalls, instance: vk::Instance) -> Result<(vk::PhysicalDevice, Families), ActError> {
+fn first_physical_device(vk: &InstanceCalls, instance: vk::Instance) -> Result<(vk::PhysicalDevice, QueueFamilies), LiveError> {
     let mut count = 1;
     let mut physical = vk::PhysicalDevice(0);
     let result = call!(vk, enumerate_physical_devices(instance, out(&mut count), out(&mut physical)));
@@ -137,22 +137,22 @@ fn device_of(vk: &InstanceCalls, instance: vk::Instance) -> Result<(vk::Physical
     Ok((physical, all.iter().map(|it| (it.queue_flags.0, it.queue_count)).collect()))
 }
 
-fn mappable(vk: &InstanceCalls, physical: vk::PhysicalDevice) -> Result<u32, ActError> {
+fn mappable_memory_type(vk: &InstanceCalls, physical: vk::PhysicalDevice) -> Result<u32, LiveError> {
     let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
     call!(vk, get_physical_device_memory_properties(physical, out(&mut memory)));
     let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE.0;
     let is_it = |it: &u32| memory.memory_types[*it as usize].property_flags.0 & wanted == wanted;
     let found = (0..memory.memory_type_count).find(is_it);
-    found.ok_or_else(|| ActError::Missing("memory that the host can map".to_owned()))
+    found.ok_or_else(|| LiveError::Missing("memory that the host can map".to_owned()))
 }
 
 fn create_messenger(
     vk: &InstanceCalls,
     instance: vk::Instance,
-    heard: &Mutex<Vec<Message>>,
-) -> Result<vk::DebugUtilsMessengerEXT, ActError> {
+    heard: &Mutex<Vec<ReceivedMessage>>,
+) -> Result<vk::DebugUtilsMessengerEXT, LiveError> {
     use vk::DebugUtilsMessageSeverityFlagsEXT as Severity;
-    let listen: Listen = listen;
+    let listen: DebugCallback = debug_callback;
     let info = vk::DebugUtilsMessengerCreateInfoEXT {
         message_severity: Severity(Severity::ERROR_EXT.0 | Severity::WARNING_EXT.0 | Severity::INFO_EXT.0),
         message_type: vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT,
@@ -166,7 +166,7 @@ fn create_messenger(
     Ok(messenger)
 }
 
-fn create_surface(vk: &InstanceCalls, instance: vk::Instance) -> Result<vk::SurfaceKHR, ActError> {
+fn create_surface(vk: &InstanceCalls, instance: vk::Instance) -> Result<vk::SurfaceKHR, LiveError> {
     let info = vk::HeadlessSurfaceCreateInfoEXT::zeroed();
     let mut surface = vk::SurfaceKHR(0);
     let result = call!(vk, create_headless_surface(instance, Ptr::to(&info), Ptr::NULL, out(&mut surface)));
@@ -174,7 +174,7 @@ fn create_surface(vk: &InstanceCalls, instance: vk::Instance) -> Result<vk::Surf
     Ok(surface)
 }
 
-type Listen = unsafe extern "system" fn(
+type DebugCallback = unsafe extern "system" fn(
     vk::DebugUtilsMessageSeverityFlagsEXT,
     vk::DebugUtilsMessageTypeFlagsEXT,
     *const vk::DebugUtilsMessengerCallbackDataEXT,
@@ -182,15 +182,15 @@ type Listen = unsafe extern "system" fn(
 ) -> vk::Bool32;
 
 /// Takes a message to whoever asks for it.
-unsafe extern "system" fn listen(
+unsafe extern "system" fn debug_callback(
     _severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     _ty: vk::DebugUtilsMessageTypeFlagsEXT,
     data: *const vk::DebugUtilsMessengerCallbackDataEXT,
     user: *const c_void,
 ) -> vk::Bool32 {
     // SAFETY: the specification of PFN_vkDebugUtilsMessengerCallbackEXT makes `data` valid during the call, and `user` the
-    // `pUserData` of the messenger: the list of `Gpu::open`, which `Gpu` keeps until the messenger is destroyed.
-    let (data, heard) = unsafe { (&*data, &*user.cast::<Mutex<Vec<Message>>>()) };
+    // `pUserData` of the messenger: the list of `LiveGpu::open`, which `LiveGpu` keeps until the messenger is destroyed.
+    let (data, heard) = unsafe { (&*data, &*user.cast::<Mutex<Vec<ReceivedMessage>>>()) };
     let owned = |it: Ptr<u8>| match it.is_null() {
         true => String::new(),
         // SAFETY: VUID-VkDebugUtilsMessengerCallbackDataEXT-pMessageIdName-parameter and -pMessage-parameter: a text that
@@ -198,7 +198,7 @@ unsafe extern "system" fn listen(
         false => unsafe { CStr::from_ptr(it.as_ptr().cast()) }.to_string_lossy().into_owned(),
     };
     let message =
-        Message { name: owned(data.p_message_id_name), text: owned(data.p_message), call: crate::calls::current() };
+        ReceivedMessage { name: owned(data.p_message_id_name), text: owned(data.p_message), call: crate::calls::current_call() };
     heard.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     vk::Bool32::FALSE
 }

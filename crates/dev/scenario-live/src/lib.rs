@@ -3,10 +3,10 @@
 //! A program says which accesses its commands make; here a command of Vulkan is chosen for each that makes exactly
 //! these: copies for transfers, draws and dispatches with shaders that are written for the purpose, attachments,
 //! acceleration structures. Everything goes through the system's loader, so layers see what they see of any
-//! application. [`Gpu::perform`] gives what they said about it.
+//! application. [`LiveGpu::perform`] gives what they said about it.
 //!
 //! Programs are performed as they are, with all their faults; whatever no command of Vulkan can do is refused with the
-//! reason ([`Unable`]). Images stay in the general layout, since programs know no layouts outside of render passes.
+//! reason ([`UnsupportedProgram`]). Images stay in the general layout, since programs know no layouts outside of render passes.
 
 mod act;
 mod barrier;
@@ -30,10 +30,10 @@ mod steps;
 mod transfer;
 mod world;
 
-pub use error::{ActError, Unable};
-pub use gpu::{DEVICE_EXTENSIONS, Gpu, INSTANCE_EXTENSIONS, Message};
-pub use masks::{in_submit_1, in_version_1};
-pub use perform::{Lonely, Options, Performed, Recording, SubmitApi, check};
-pub use record::label;
+pub use error::{LiveError, UnsupportedProgram};
+pub use gpu::{DEVICE_EXTENSIONS, LiveGpu, INSTANCE_EXTENSIONS, ReceivedMessage};
+pub use masks::{for_queue_submit_1, with_version_1_masks};
+pub use perform::{DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, SubmitApi, check_supported};
+pub use record::command_label;
 pub use resources::SCRATCH_NAME;
-pub use world::Script;
+pub use world::LiveScenario;

@@ -32,22 +32,22 @@ const ACCESSES: [(u64, u64); 3] = [
 ];
 
 /// Whether a mask has room in version 1.
-pub(crate) fn fits(mask: u64) -> bool {
+pub(crate) fn fits_version_1(mask: u64) -> bool {
     mask <= u64::from(u32::MAX)
 }
 
 /// The program with everything that is of version 1 in the words of version 1.
-pub fn in_version_1(program: &Program) -> Program {
+pub fn with_version_1_masks(program: &Program) -> Program {
     let mut made = program.clone();
     for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
             Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies })
             | Command::WaitEvents(WaitEvents::Sync1 { src_stages, dst_stages, dependencies, .. }) => {
-                *src_stages = widened(*src_stages, &STAGES);
-                *dst_stages = widened(*dst_stages, &STAGES);
+                *src_stages = widened_mask(*src_stages, &STAGES);
+                *dst_stages = widened_mask(*dst_stages, &STAGES);
                 dependencies.iter_mut().for_each(widen_accesses);
             }
-            Command::SetEvent(SetEvent::Sync1 { stages, .. }) => *stages = widened(*stages, &STAGES),
+            Command::SetEvent(SetEvent::Sync1 { stages, .. }) => *stages = widened_mask(*stages, &STAGES),
             _ => {}
         }
     }
@@ -55,7 +55,7 @@ pub fn in_version_1(program: &Program) -> Program {
 }
 
 /// The program as `vkQueueSubmit` can say it; none where signals have stages, for which it has no place.
-pub fn in_submit_1(program: &Program) -> Option<Program> {
+pub fn for_queue_submit_1(program: &Program) -> Option<Program> {
     let mut made = program.clone();
     for step in &mut made.steps {
         let HostStep::Submit { batches, .. } = step else { continue };
@@ -63,18 +63,18 @@ pub fn in_submit_1(program: &Program) -> Option<Program> {
             if batch.signals.iter().any(|it| it.stages != Stage::ALL_COMMANDS.0) {
                 return None;
             }
-            batch.waits.iter_mut().for_each(|it| it.stages = widened(it.stages, &STAGES));
+            batch.waits.iter_mut().for_each(|it| it.stages = widened_mask(it.stages, &STAGES));
         }
     }
     Some(made)
 }
 
 fn widen_accesses(it: &mut Dependency) {
-    it.scope.src_access = widened(it.scope.src_access, &ACCESSES);
-    it.scope.dst_access = widened(it.scope.dst_access, &ACCESSES);
+    it.scope.src_access = widened_mask(it.scope.src_access, &ACCESSES);
+    it.scope.dst_access = widened_mask(it.scope.dst_access, &ACCESSES);
 }
 
-fn widened(mask: u64, table: &[(u64, u64)]) -> u64 {
+fn widened_mask(mask: u64, table: &[(u64, u64)]) -> u64 {
     table.iter().fold(mask, |mask, (new, old)| if mask & new == 0 { mask } else { mask & !new | old })
 }
 

@@ -9,61 +9,61 @@ use lavascope_sync_ir::{
 
 use crate::calls::call;
 use crate::choose::image;
-use crate::deed::Targets;
+use crate::deed::LiveAttachments;
 use crate::draw::RATE_TEXEL;
-use crate::error::{ActError, Unable};
+use crate::error::{LiveError, UnsupportedProgram};
 use crate::formats::{self, DEPTH, STENCIL};
 use crate::resources::samples;
-use crate::world::{World, create};
+use crate::world::{LiveDevice, create};
 
 /// Who records the commands of a subpass or of rendering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum SubpassContentsKind {
     Inline,
     Secondary,
     Both,
 }
 
-impl Contents {
+impl SubpassContentsKind {
     /// What stands between a command that begins something and the one that ends it.
-    pub(crate) fn of(following: &[Command]) -> Contents {
+    pub(crate) fn of(following: &[Command]) -> SubpassContentsKind {
         let is_end =
             |it: &&Command| !matches!(it, Command::EndRenderPass | Command::EndRendering | Command::NextSubpass);
         let inside: Vec<&Command> = following.iter().take_while(is_end).collect();
         let executes = inside.iter().filter(|it| matches!(it, Command::Execute(_))).count();
         match executes {
-            0 => Contents::Inline,
-            count if count == inside.len() => Contents::Secondary,
-            _ => Contents::Both,
+            0 => SubpassContentsKind::Inline,
+            count if count == inside.len() => SubpassContentsKind::Secondary,
+            _ => SubpassContentsKind::Both,
         }
     }
 
     fn of_subpass(self) -> vk::SubpassContents {
         match self {
-            Contents::Inline => vk::SubpassContents::INLINE,
-            Contents::Secondary => vk::SubpassContents::SECONDARY_COMMAND_BUFFERS,
-            Contents::Both => vk::SubpassContents::INLINE_AND_SECONDARY_COMMAND_BUFFERS_KHR,
+            SubpassContentsKind::Inline => vk::SubpassContents::INLINE,
+            SubpassContentsKind::Secondary => vk::SubpassContents::SECONDARY_COMMAND_BUFFERS,
+            SubpassContentsKind::Both => vk::SubpassContents::INLINE_AND_SECONDARY_COMMAND_BUFFERS_KHR,
         }
     }
 
     fn of_rendering(self) -> u32 {
         use vk::RenderingFlags as Flags;
         match self {
-            Contents::Inline => 0,
-            Contents::Secondary => Flags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0,
-            Contents::Both => Flags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0 | Flags::CONTENTS_INLINE_KHR.0,
+            SubpassContentsKind::Inline => 0,
+            SubpassContentsKind::Secondary => Flags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0,
+            SubpassContentsKind::Both => Flags::CONTENTS_SECONDARY_COMMAND_BUFFERS.0 | Flags::CONTENTS_INLINE_KHR.0,
         }
     }
 }
 
-impl World<'_> {
-    pub(crate) fn create_passes(&mut self) -> Result<(), ActError> {
-        for (at, pass) in self.script.program.render_passes.iter().enumerate() {
-            let views = self.first_views(RenderPassId(at as u32));
+impl LiveDevice<'_> {
+    pub(crate) fn create_passes(&mut self) -> Result<(), LiveError> {
+        for (at, pass) in self.scenario.program.render_passes.iter().enumerate() {
+            let views = self.first_attachments(RenderPassId(at as u32));
             let made = self.create_pass(pass, &views)?;
             // Variations have render passes that nobody named.
-            if let Some(name) = self.script.names.render_passes.get(at) {
-                self.name(vk::ObjectType::RENDER_PASS, made.0, name);
+            if let Some(name) = self.scenario.names.render_passes.get(at) {
+                self.set_name(vk::ObjectType::RENDER_PASS, made.0, name);
             }
             self.passes.push(made);
         }
@@ -71,8 +71,8 @@ impl World<'_> {
     }
 
     /// The images of the first instance of a render pass: they say what formats its attachments have.
-    fn first_views(&self, wanted: RenderPassId) -> Vec<ResourceId> {
-        let commands = self.script.program.command_buffers.iter().flat_map(|it| &it.commands);
+    fn first_attachments(&self, wanted: RenderPassId) -> Vec<ResourceId> {
+        let commands = self.scenario.program.command_buffers.iter().flat_map(|it| &it.commands);
         let mut instances = commands.filter_map(|it| match it {
             Command::BeginRenderPass { pass, views, .. } if *pass == wanted => Some(views),
             _ => None,
@@ -81,14 +81,14 @@ impl World<'_> {
     }
 
     fn format(&self, resource: Option<&ResourceId>) -> vk::Format {
-        let image = resource.and_then(|it| image(self.script.program, *it));
+        let image = resource.and_then(|it| image(self.scenario.program, *it));
         image.map_or(vk::Format::R8G8B8A8_UNORM, |it| it.format)
     }
 
-    fn create_pass(&self, pass: &RenderPass, views: &[ResourceId]) -> Result<vk::RenderPass, ActError> {
+    fn create_pass(&self, pass: &RenderPass, views: &[ResourceId]) -> Result<vk::RenderPass, LiveError> {
         let attachment = |(at, it): (usize, &lavascope_sync_ir::Attachment)| vk::AttachmentDescription2 {
             format: self.format(views.get(at)),
-            samples: vk::SampleCountFlags(views.get(at).map_or(1, |it| samples(self.script.program, *it))),
+            samples: vk::SampleCountFlags(views.get(at).map_or(1, |it| samples(self.scenario.program, *it))),
             load_op: load_op(it.load),
             store_op: store_op(it.store),
             stencil_load_op: load_op(it.stencil_load),
@@ -127,10 +127,10 @@ impl World<'_> {
         pass: RenderPassId,
         views: &[AttachmentView],
         area: Area,
-        contents: Contents,
-    ) -> Result<(), ActError> {
+        contents: SubpassContentsKind,
+    ) -> Result<(), LiveError> {
         let handles = views.iter().map(|it| self.attachment(it)).collect::<Result<Vec<_>, _>>()?;
-        let own = &self.script.program.render_passes[pass.0 as usize];
+        let own = &self.scenario.program.render_passes[pass.0 as usize];
         let has_views = own.subpasses.iter().any(|it| it.view_mask != 0);
         let (extent, layers) = self.extent(views, area);
         let info = vk::FramebufferCreateInfo {
@@ -157,7 +157,7 @@ impl World<'_> {
         Ok(())
     }
 
-    pub(crate) fn next_subpass(&self, buffer: vk::CommandBuffer, contents: Contents) {
+    pub(crate) fn next_subpass(&self, buffer: vk::CommandBuffer, contents: SubpassContentsKind) {
         let (begin, end) = (subpass_begin(contents), vk::SubpassEndInfo::zeroed());
         call!(self.vk, cmd_next_subpass2(buffer, Ptr::to(&begin), Ptr::to(&end)));
     }
@@ -165,7 +165,7 @@ impl World<'_> {
     /// The extent that all views have, and their layers.
     fn extent(&self, views: &[AttachmentView], area: Area) -> ([u32; 2], u32) {
         let extents = views.iter().filter_map(|it| {
-            let extent = image(self.script.program, it.resource)?.extent_of_mip(it.region.mips.start);
+            let extent = image(self.scenario.program, it.resource)?.extent_of_mip(it.region.mips.start);
             Some([extent[0], extent[1]])
         });
         let extent = extents.reduce(|one, two| [one[0].min(two[0]), one[1].min(two[1])]);
@@ -178,15 +178,15 @@ impl World<'_> {
         &self,
         buffer: vk::CommandBuffer,
         rendering: &Rendering,
-        contents: Contents,
-    ) -> Result<(), ActError> {
+        contents: SubpassContentsKind,
+    ) -> Result<(), LiveError> {
         let made = |it: &RenderingAttachment| self.rendering_attachment(it);
         let of = |kind: AttachmentKind| rendering.attachments.iter().filter(move |it| it.kind == kind);
         let colors = of(AttachmentKind::Color).map(made).collect::<Result<Vec<_>, _>>()?;
         let depth = of(AttachmentKind::Depth).next().map(made).transpose()?;
         let stencil = of(AttachmentKind::Stencil).next().map(made).transpose()?;
         if of(AttachmentKind::DepthStencil).next().is_some() {
-            return Err(Unable("depth and stencil are two attachments of rendering".to_owned()).into());
+            return Err(UnsupportedProgram("depth and stencil are two attachments of rendering".to_owned()).into());
         }
         let views: Vec<AttachmentView> = rendering.attachments.iter().map(|it| it.view.clone()).collect();
         let mut flags = contents.of_rendering();
@@ -211,7 +211,7 @@ impl World<'_> {
         Ok(())
     }
 
-    fn rendering_attachment(&self, it: &RenderingAttachment) -> Result<vk::RenderingAttachmentInfo, ActError> {
+    fn rendering_attachment(&self, it: &RenderingAttachment) -> Result<vk::RenderingAttachmentInfo, LiveError> {
         let general = vk::ImageLayout::GENERAL;
         let mut info = vk::RenderingAttachmentInfo {
             image_view: self.attachment(&it.view)?,
@@ -231,8 +231,8 @@ impl World<'_> {
     }
 
     /// Rendering around one draw, that neither loads nor stores.
-    pub(crate) fn begin_own(&self, buffer: vk::CommandBuffer, targets: &Targets) -> Result<(), ActError> {
-        let made = |it: &AttachmentView| -> Result<vk::RenderingAttachmentInfo, ActError> {
+    pub(crate) fn begin_rendering_around_draw(&self, buffer: vk::CommandBuffer, targets: &LiveAttachments) -> Result<(), LiveError> {
+        let made = |it: &AttachmentView| -> Result<vk::RenderingAttachmentInfo, LiveError> {
             Ok(vk::RenderingAttachmentInfo {
                 image_view: self.attachment(it)?,
                 image_layout: vk::ImageLayout::GENERAL,
@@ -285,7 +285,7 @@ impl World<'_> {
     }
 
     /// The formats of attachments, for pipelines and for command buffers that inherit them.
-    pub(crate) fn formats(&self, targets: &Targets) -> (Vec<vk::Format>, [vk::Format; 2]) {
+    pub(crate) fn formats(&self, targets: &LiveAttachments) -> (Vec<vk::Format>, [vk::Format; 2]) {
         let format = |it: &AttachmentView| self.format(Some(&it.resource));
         let of = |it: &Option<AttachmentView>| it.as_ref().map_or(vk::Format(0), format);
         (targets.colors.iter().map(format).collect(), [of(&targets.depth), of(&targets.stencil)])
@@ -392,7 +392,7 @@ pub(crate) fn memory_barrier(it: &lavascope_sync_ir::SyncScope) -> vk::MemoryBar
     }
 }
 
-fn subpass_begin(contents: Contents) -> vk::SubpassBeginInfo {
+fn subpass_begin(contents: SubpassContentsKind) -> vk::SubpassBeginInfo {
     vk::SubpassBeginInfo { contents: contents.of_subpass(), ..vk::SubpassBeginInfo::zeroed() }
 }
 

@@ -4,19 +4,19 @@ use lavascope_abi as vk;
 use lavascope_abi::{PipelineStageFlags2 as Stage, Ptr, Structure};
 use spirv::ExecutionModel as Model;
 
-use crate::calls::{call, check, out, text};
-use crate::deed::{Binding, Draw, SceneOf, Targets, Test};
-use crate::descriptors::Described;
-use crate::error::ActError;
+use crate::calls::{call, check, out, text_ptr};
+use crate::deed::{ShaderBinding, DrawCommand, DrawAttachments, LiveAttachments, DepthStencilUse};
+use crate::descriptors::BoundDescriptors;
+use crate::error::LiveError;
 use crate::formats::{self, COLOR};
 use crate::resources::samples;
-use crate::shader::ShaderText;
-use crate::world::{World, create};
+use crate::shader::ShaderSpec;
+use crate::world::{LiveDevice, create};
 
 /// A pipeline with the set that its shaders use.
-pub(crate) struct Ready {
+pub(crate) struct LivePipeline {
     pub(crate) pipeline: vk::Pipeline,
-    pub(crate) described: Described,
+    pub(crate) descriptors: BoundDescriptors,
 }
 
 /// The stages of drawing, as everybody calls them.
@@ -33,23 +33,23 @@ const STAGES: [(Stage, Model, vk::ShaderStageFlagBits); 7] = {
     ]
 };
 
-impl Draw {
-    pub(crate) fn targets(&self) -> &Targets {
-        match &self.scene {
-            SceneOf::Program(targets) | SceneOf::Own(targets) => targets,
+impl DrawCommand {
+    pub(crate) fn targets(&self) -> &LiveAttachments {
+        match &self.attachments {
+            DrawAttachments::Program(targets) | DrawAttachments::AroundDraw(targets) => targets,
         }
     }
 
-    fn has(&self, stage: Stage) -> bool {
+    fn has_stage(&self, stage: Stage) -> bool {
         self.bindings.iter().any(|it| it.0 == stage.0)
     }
 
     pub(crate) fn is_mesh(&self) -> bool {
-        self.has(Stage::TASK_SHADER_EXT) || self.has(Stage::MESH_SHADER_EXT)
+        self.has_stage(Stage::TASK_SHADER_EXT) || self.has_stage(Stage::MESH_SHADER_EXT)
     }
 
     fn is_tessellated(&self) -> bool {
-        self.has(Stage::TESSELLATION_CONTROL_SHADER) || self.has(Stage::TESSELLATION_EVALUATION_SHADER)
+        self.has_stage(Stage::TESSELLATION_CONTROL_SHADER) || self.has_stage(Stage::TESSELLATION_EVALUATION_SHADER)
     }
 
     /// Whether anything comes behind the rasterizer.
@@ -57,29 +57,29 @@ impl Draw {
         let targets = self.targets();
         let has_maps = targets.shading_rate.is_some() || targets.density_map.is_some();
         let has_tests = self.depth.is_some() || self.stencil.is_some();
-        self.has(Stage::FRAGMENT_SHADER) || !self.colors.is_empty() || has_tests || has_maps
+        self.has_stage(Stage::FRAGMENT_SHADER) || !self.colors.is_empty() || has_tests || has_maps
     }
 
-    fn needs(&self, stage: Stage) -> bool {
+    fn needs_stage(&self, stage: Stage) -> bool {
         match stage {
             Stage::VERTEX_SHADER => !self.is_mesh(),
             Stage::TESSELLATION_CONTROL_SHADER | Stage::TESSELLATION_EVALUATION_SHADER => self.is_tessellated(),
             Stage::MESH_SHADER_EXT => self.is_mesh(),
             Stage::FRAGMENT_SHADER => self.is_rasterized(),
-            other => self.has(other),
+            other => self.has_stage(other),
         }
     }
 
     /// The last stage before the rasterizer.
-    fn last(&self) -> Stage {
+    fn last_vertex_stage(&self) -> Stage {
         let all = [Stage::MESH_SHADER_EXT, Stage::GEOMETRY_SHADER, Stage::TESSELLATION_EVALUATION_SHADER];
-        all.into_iter().find(|it| self.needs(*it)).unwrap_or(Stage::VERTEX_SHADER)
+        all.into_iter().find(|it| self.needs_stage(*it)).unwrap_or(Stage::VERTEX_SHADER)
     }
 }
 
-impl World<'_> {
-    fn module(&self, shader: &ShaderText) -> Result<vk::ShaderModule, ActError> {
-        let words = shader.words();
+impl LiveDevice<'_> {
+    fn module(&self, shader: &ShaderSpec) -> Result<vk::ShaderModule, LiveError> {
+        let words = shader.assemble();
         let info = vk::ShaderModuleCreateInfo {
             code_size: 4 * words.len() as u64,
             p_code: Ptr::to_slice(&words),
@@ -88,15 +88,15 @@ impl World<'_> {
         Ok(create!(self, create_shader_module, info, ShaderModule))
     }
 
-    fn shader(&self, model: Model, bindings: &[(u32, &Binding)]) -> Result<ShaderText, ActError> {
-        let descriptors = bindings.iter().map(|(at, it)| self.shape(*at, it)).collect::<Result<_, _>>()?;
-        Ok(ShaderText { descriptors, ..ShaderText::new(model) })
+    fn shader(&self, model: Model, bindings: &[(u32, &ShaderBinding)]) -> Result<ShaderSpec, LiveError> {
+        let descriptors = bindings.iter().map(|(at, it)| self.shader_descriptor(*at, it)).collect::<Result<_, _>>()?;
+        Ok(ShaderSpec { descriptors, ..ShaderSpec::new(model) })
     }
 
     /// A pipeline with one shader.
-    pub(crate) fn compute(&self, bindings: &[Binding]) -> Result<Ready, ActError> {
-        let described = self.describe(&bindings.iter().collect::<Vec<_>>())?;
-        let numbered: Vec<(u32, &Binding)> = (0..).zip(bindings).collect();
+    pub(crate) fn create_compute_pipeline(&self, bindings: &[ShaderBinding]) -> Result<LivePipeline, LiveError> {
+        let described = self.create_descriptors(&bindings.iter().collect::<Vec<_>>())?;
+        let numbered: Vec<(u32, &ShaderBinding)> = (0..).zip(bindings).collect();
         let module = self.module(&self.shader(Model::GLCompute, &numbered)?)?;
         let info = vk::ComputePipelineCreateInfo {
             stage: stage_info(module, vk::ShaderStageFlagBits::COMPUTE),
@@ -115,12 +115,12 @@ impl World<'_> {
                 out(&mut pipeline)
             )
         );
-        self.ready(result, pipeline, described)
+        self.checked_pipeline(result, pipeline, described)
     }
 
-    pub(crate) fn ray_tracing(&self, bindings: &[Binding]) -> Result<Ready, ActError> {
-        let described = self.describe(&bindings.iter().collect::<Vec<_>>())?;
-        let numbered: Vec<(u32, &Binding)> = (0..).zip(bindings).collect();
+    pub(crate) fn create_ray_tracing_pipeline(&self, bindings: &[ShaderBinding]) -> Result<LivePipeline, LiveError> {
+        let described = self.create_descriptors(&bindings.iter().collect::<Vec<_>>())?;
+        let numbered: Vec<(u32, &ShaderBinding)> = (0..).zip(bindings).collect();
         let module = self.module(&self.shader(Model::RayGenerationKHR, &numbered)?)?;
         let stage = stage_info(module, vk::ShaderStageFlagBits::RAYGEN_KHR);
         let group = vk::RayTracingShaderGroupCreateInfoKHR {
@@ -154,33 +154,33 @@ impl World<'_> {
                 out(&mut pipeline)
             )
         );
-        self.ready(result, pipeline, described)
+        self.checked_pipeline(result, pipeline, described)
     }
 
-    fn ready(&self, result: vk::Result, pipeline: vk::Pipeline, described: Described) -> Result<Ready, ActError> {
+    fn checked_pipeline(&self, result: vk::Result, pipeline: vk::Pipeline, described: BoundDescriptors) -> Result<LivePipeline, LiveError> {
         check("vkCreate…Pipelines", result)?;
-        self.keep(crate::world::Garbage::Pipeline(pipeline));
-        Ok(Ready { pipeline, described })
+        self.destroy_at_end(crate::world::Garbage::Pipeline(pipeline));
+        Ok(LivePipeline { pipeline, descriptors: described })
     }
 
     /// The shaders of a draw, with their bindings numbered through.
-    fn shaders(&self, draw: &Draw) -> Result<Vec<(ShaderText, vk::ShaderStageFlagBits)>, ActError> {
+    fn shaders(&self, draw: &DrawCommand) -> Result<Vec<(ShaderSpec, vk::ShaderStageFlagBits)>, LiveError> {
         let mut first = 0;
-        let mut numbered: Vec<(u64, Vec<(u32, &Binding)>)> = Vec::new();
+        let mut numbered: Vec<(u64, Vec<(u32, &ShaderBinding)>)> = Vec::new();
         for (stage, bindings) in &draw.bindings {
             numbered.push((*stage, (first..).zip(bindings).collect()));
             first += bindings.len() as u32;
         }
         let mut found = Vec::new();
-        for (stage, model, bit) in STAGES.into_iter().filter(|it| draw.needs(it.0)) {
+        for (stage, model, bit) in STAGES.into_iter().filter(|it| draw.needs_stage(it.0)) {
             let own = numbered.iter().find(|it| it.0 == stage.0).map_or(&[][..], |it| &it.1);
             let mut shader = self.shader(model, own)?;
             if stage == Stage::VERTEX_SHADER {
                 shader.inputs = draw.vertices.len() as u32;
             }
-            if stage == draw.last() {
+            if stage == draw.last_vertex_stage() {
                 shader.writes_layer = draw.chooses_layer;
-                shader.captures = !draw.feedback.is_empty();
+                shader.is_captured = !draw.feedback.is_empty();
             }
             if stage == Stage::FRAGMENT_SHADER {
                 shader.is_early = draw.is_early;
@@ -188,7 +188,7 @@ impl World<'_> {
                 shader.outputs = draw
                     .colors
                     .iter()
-                    .map(|it| (it.index, formats::number(formats[it.index as usize], COLOR)))
+                    .map(|it| (it.index, formats::component_type(formats[it.index as usize], COLOR)))
                     .collect();
             }
             found.push((shader, bit));
@@ -196,14 +196,14 @@ impl World<'_> {
         Ok(found)
     }
 
-    pub(crate) fn graphics(&self, draw: &Draw) -> Result<Ready, ActError> {
-        let all: Vec<&Binding> = draw.bindings.iter().flat_map(|it| &it.1).collect();
-        let described = self.describe(&all)?;
+    pub(crate) fn create_graphics_pipeline(&self, draw: &DrawCommand) -> Result<LivePipeline, LiveError> {
+        let all: Vec<&ShaderBinding> = draw.bindings.iter().flat_map(|it| &it.1).collect();
+        let described = self.create_descriptors(&all)?;
         let mut stages = Vec::new();
         for (shader, bit) in self.shaders(draw)? {
             stages.push(stage_info(self.module(&shader)?, bit));
         }
-        let states = States::of(self, draw);
+        let states = PipelineStates::of(self, draw);
         let vertex = states.vertex.info();
         let (viewport, blend, rendering) =
             (states.viewport_info(), states.blend_info(draw), states.rendering_info(draw));
@@ -238,13 +238,13 @@ impl World<'_> {
                 out(&mut pipeline)
             )
         );
-        self.ready(result, pipeline, described)
+        self.checked_pipeline(result, pipeline, described)
     }
 }
 
 /// The states of a pipeline, where pointers can lead to them.
-struct States {
-    vertex: Vertex,
+struct PipelineStates {
+    vertex: VertexInputLists,
     assembly: vk::PipelineInputAssemblyStateCreateInfo,
     tessellation: vk::PipelineTessellationStateCreateInfo,
     area: vk::Rect2D,
@@ -257,16 +257,16 @@ struct States {
     depth_formats: [vk::Format; 2],
 }
 
-impl States {
-    fn of(world: &World<'_>, draw: &Draw) -> States {
+impl PipelineStates {
+    fn of(world: &LiveDevice<'_>, draw: &DrawCommand) -> PipelineStates {
         let targets = draw.targets();
         let area = targets.area.map_or(vk::Rect2D::zeroed(), crate::pass::rect);
         let first = targets.colors.iter().chain(&targets.depth).next();
-        let samples = first.map_or(1, |it| samples(world.script.program, it.resource));
+        let samples = first.map_or(1, |it| samples(world.scenario.program, it.resource));
         let (formats, depth_formats) = world.formats(targets);
         use vk::PrimitiveTopology as Topology;
-        States {
-            vertex: Vertex::of(draw),
+        PipelineStates {
+            vertex: VertexInputLists::of(draw),
             assembly: vk::PipelineInputAssemblyStateCreateInfo {
                 topology: if draw.is_tessellated() { Topology::PATCH_LIST } else { Topology::TRIANGLE_LIST },
                 ..vk::PipelineInputAssemblyStateCreateInfo::zeroed()
@@ -287,7 +287,7 @@ impl States {
                 ..vk::PipelineMultisampleStateCreateInfo::zeroed()
             },
             depth: depth_stencil(draw),
-            colors: blends(draw),
+            colors: blend_states(draw),
             formats,
             depth_formats,
         }
@@ -303,7 +303,7 @@ impl States {
         }
     }
 
-    fn blend_info(&self, draw: &Draw) -> vk::PipelineColorBlendStateCreateInfo {
+    fn blend_info(&self, draw: &DrawCommand) -> vk::PipelineColorBlendStateCreateInfo {
         use vk::PipelineColorBlendStateCreateFlags as Flags;
         let ordered = Flags::RASTERIZATION_ORDER_ATTACHMENT_ACCESS_EXT;
         vk::PipelineColorBlendStateCreateInfo {
@@ -314,7 +314,7 @@ impl States {
         }
     }
 
-    fn rendering_info(&self, draw: &Draw) -> vk::PipelineRenderingCreateInfo {
+    fn rendering_info(&self, draw: &DrawCommand) -> vk::PipelineRenderingCreateInfo {
         vk::PipelineRenderingCreateInfo {
             view_mask: draw.targets().view_mask,
             color_attachment_count: self.formats.len() as u32,
@@ -332,13 +332,13 @@ pub(crate) fn element_size(bytes: u64) -> u64 {
 }
 
 /// Each vertex buffer is one binding with one attribute.
-struct Vertex {
+struct VertexInputLists {
     bindings: Vec<vk::VertexInputBindingDescription>,
     attributes: Vec<vk::VertexInputAttributeDescription>,
 }
 
-impl Vertex {
-    fn of(draw: &Draw) -> Vertex {
+impl VertexInputLists {
+    fn of(draw: &DrawCommand) -> VertexInputLists {
         let numbered = || (0..).zip(&draw.vertices).map(|(at, it)| (at, element_size(it.1.end - it.1.start)));
         let binding = |(binding, size): (u32, u64)| vk::VertexInputBindingDescription {
             binding,
@@ -351,7 +351,7 @@ impl Vertex {
             format: if size == 4 { vk::Format::R32_UINT } else { vk::Format::R8_UINT },
             offset: 0,
         };
-        Vertex { bindings: numbered().map(binding).collect(), attributes: numbered().map(attribute).collect() }
+        VertexInputLists { bindings: numbered().map(binding).collect(), attributes: numbered().map(attribute).collect() }
     }
 
     fn info(&self) -> vk::PipelineVertexInputStateCreateInfo {
@@ -376,9 +376,9 @@ fn viewport(area: vk::Rect2D) -> vk::Viewport {
     }
 }
 
-fn depth_stencil(draw: &Draw) -> vk::PipelineDepthStencilStateCreateInfo {
+fn depth_stencil(draw: &DrawCommand) -> vk::PipelineDepthStencilStateCreateInfo {
     let on = |it: bool| vk::Bool32(u32::from(it));
-    let pass_op = if draw.stencil == Some(Test::Writes) { vk::StencilOp::REPLACE } else { vk::StencilOp::KEEP };
+    let pass_op = if draw.stencil == Some(DepthStencilUse::Writes) { vk::StencilOp::REPLACE } else { vk::StencilOp::KEEP };
     let face = vk::StencilOpState {
         pass_op,
         compare_op: vk::CompareOp::ALWAYS,
@@ -388,7 +388,7 @@ fn depth_stencil(draw: &Draw) -> vk::PipelineDepthStencilStateCreateInfo {
     };
     vk::PipelineDepthStencilStateCreateInfo {
         depth_test_enable: on(draw.depth.is_some()),
-        depth_write_enable: on(draw.depth == Some(Test::Writes)),
+        depth_write_enable: on(draw.depth == Some(DepthStencilUse::Writes)),
         depth_compare_op: vk::CompareOp::LESS,
         stencil_test_enable: on(draw.stencil.is_some()),
         front: face,
@@ -398,7 +398,7 @@ fn depth_stencil(draw: &Draw) -> vk::PipelineDepthStencilStateCreateInfo {
 }
 
 /// What is not meant is masked.
-fn blends(draw: &Draw) -> Vec<vk::PipelineColorBlendAttachmentState> {
+fn blend_states(draw: &DrawCommand) -> Vec<vk::PipelineColorBlendAttachmentState> {
     let blend = |index: usize| {
         let own = draw.colors.iter().find(|it| it.index as usize == index);
         vk::PipelineColorBlendAttachmentState {
@@ -418,7 +418,7 @@ fn stage_info(module: vk::ShaderModule, stage: vk::ShaderStageFlagBits) -> vk::P
     vk::PipelineShaderStageCreateInfo {
         stage,
         module,
-        p_name: text(c"main"),
+        p_name: text_ptr(c"main"),
         ..vk::PipelineShaderStageCreateInfo::zeroed()
     }
 }

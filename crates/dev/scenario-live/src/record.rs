@@ -7,38 +7,38 @@ use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 use lavascope_sync_ir::{Barrier, Command, SetEvent, WaitEvents};
 
-use crate::calls::{call, check, text};
-use crate::deed::{Deed, Targets};
-use crate::error::ActError;
-use crate::pass::Contents;
-use crate::world::World;
+use crate::calls::{call, check, text_ptr};
+use crate::deed::{LiveCommand, LiveAttachments};
+use crate::error::LiveError;
+use crate::pass::SubpassContentsKind;
+use crate::world::LiveDevice;
 
 /// What is around a command.
-pub(crate) struct Plan {
+pub(crate) struct RecordingPlan {
     /// For each command buffer, for each command.
-    pub(crate) deeds: Vec<Vec<Vec<Deed>>>,
+    pub(crate) commands: Vec<Vec<Vec<LiveCommand>>>,
     /// For each command buffer what it goes on with, which another one began.
-    pub(crate) inherited: Vec<Option<Targets>>,
+    pub(crate) inherited: Vec<Option<LiveAttachments>>,
 }
 
 /// The label of a command.
-pub fn label(command_buffer: u32, index: u32) -> String {
+pub fn command_label(command_buffer: u32, index: u32) -> String {
     format!("{command_buffer}.{index}")
 }
 
-impl World<'_> {
-    pub(crate) fn record(&self, plan: &Plan, at: usize) -> Result<(), ActError> {
-        let program = self.script.program;
+impl LiveDevice<'_> {
+    pub(crate) fn record(&self, plan: &RecordingPlan, at: usize) -> Result<(), LiveError> {
+        let program = self.scenario.program;
         let buffer = self.command_buffers[at];
         self.begin(buffer, plan.inherited[at].as_ref(), program.command_buffers[at].is_secondary)?;
         let commands = &program.command_buffers[at].commands;
         for (index, command) in commands.iter().enumerate() {
-            let name = CString::new(label(at as u32, index as u32)).unwrap_or_default();
-            let info = vk::DebugUtilsLabelEXT { p_label_name: text(&name), ..vk::DebugUtilsLabelEXT::zeroed() };
+            let name = CString::new(command_label(at as u32, index as u32)).unwrap_or_default();
+            let info = vk::DebugUtilsLabelEXT { p_label_name: text_ptr(&name), ..vk::DebugUtilsLabelEXT::zeroed() };
             call!(self.vk, cmd_begin_label(buffer, Ptr::to(&info)));
-            self.command(buffer, command, &commands[index + 1..])?;
-            for deed in &plan.deeds[at][index] {
-                self.deed(buffer, deed)?;
+            self.record_command(buffer, command, &commands[index + 1..])?;
+            for deed in &plan.commands[at][index] {
+                self.record_live_command(buffer, deed)?;
             }
             call!(self.vk, cmd_end_label(buffer));
         }
@@ -48,9 +48,9 @@ impl World<'_> {
     fn begin(
         &self,
         buffer: vk::CommandBuffer,
-        inherited: Option<&Targets>,
+        inherited: Option<&LiveAttachments>,
         is_secondary: bool,
-    ) -> Result<(), ActError> {
+    ) -> Result<(), LiveError> {
         use vk::CommandBufferUsageFlags as Flags;
         let mut flags = Flags::SIMULTANEOUS_USE.0;
         let (formats, [depth, stencil]) = inherited.map_or((Vec::new(), [vk::Format(0); 2]), |it| self.formats(it));
@@ -83,16 +83,16 @@ impl World<'_> {
     }
 
     /// What is no action.
-    fn command(&self, buffer: vk::CommandBuffer, command: &Command, following: &[Command]) -> Result<(), ActError> {
+    fn record_command(&self, buffer: vk::CommandBuffer, command: &Command, following: &[Command]) -> Result<(), LiveError> {
         match command {
             Command::Action(_) => {}
-            Command::Barrier(barrier) => self.barrier(buffer, barrier),
+            Command::Barrier(barrier) => self.record_barrier(buffer, barrier),
             Command::SetEvent(SetEvent::Sync1 { event, stages }) => {
                 let stages = vk::PipelineStageFlags(*stages as u32);
                 call!(self.vk, cmd_set_event(buffer, self.events[event.0 as usize], stages));
             }
             Command::SetEvent(SetEvent::Sync2 { event, dependencies }) => {
-                let lists = self.version_2(dependencies);
+                let lists = self.barriers_2(dependencies);
                 let info = lists.info();
                 call!(self.vk, cmd_set_event2(buffer, self.events[event.0 as usize], Ptr::to(&info)));
             }
@@ -100,16 +100,16 @@ impl World<'_> {
                 let stages = vk::PipelineStageFlags2(*stages);
                 call!(self.vk, cmd_reset_event2(buffer, self.events[event.0 as usize], stages));
             }
-            Command::WaitEvents(wait) => self.wait_events(buffer, wait),
+            Command::WaitEvents(wait) => self.record_wait_events(buffer, wait),
             Command::BeginRenderPass { pass, views, area } => {
-                self.begin_pass(buffer, *pass, views, *area, Contents::of(following))?;
+                self.begin_pass(buffer, *pass, views, *area, SubpassContentsKind::of(following))?;
             }
-            Command::NextSubpass => self.next_subpass(buffer, Contents::of(following)),
+            Command::NextSubpass => self.next_subpass(buffer, SubpassContentsKind::of(following)),
             Command::EndRenderPass => {
                 let end = vk::SubpassEndInfo::zeroed();
                 call!(self.vk, cmd_end_render_pass2(buffer, Ptr::to(&end)));
             }
-            Command::BeginRendering(rendering) => self.begin_rendering(buffer, rendering, Contents::of(following))?,
+            Command::BeginRendering(rendering) => self.begin_rendering(buffer, rendering, SubpassContentsKind::of(following))?,
             Command::EndRendering => call!(self.vk, cmd_end_rendering(buffer)),
             Command::Execute(all) => {
                 let all: Vec<vk::CommandBuffer> = all.iter().map(|it| self.command_buffers[it.0 as usize]).collect();
@@ -119,10 +119,10 @@ impl World<'_> {
         Ok(())
     }
 
-    fn barrier(&self, buffer: vk::CommandBuffer, barrier: &Barrier) {
+    fn record_barrier(&self, buffer: vk::CommandBuffer, barrier: &Barrier) {
         match barrier {
             Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
-                let lists = self.version_1(dependencies);
+                let lists = self.barriers_1(dependencies);
                 let (src, dst) = (*src_stages as u32, *dst_stages as u32);
                 call!(
                     self.vk,
@@ -141,17 +141,17 @@ impl World<'_> {
                 );
             }
             Barrier::Sync2 { dependencies } => {
-                let lists = self.version_2(dependencies);
+                let lists = self.barriers_2(dependencies);
                 let info = lists.info();
                 call!(self.vk, cmd_pipeline_barrier2(buffer, Ptr::to(&info)));
             }
         }
     }
 
-    fn wait_events(&self, buffer: vk::CommandBuffer, wait: &WaitEvents) {
+    fn record_wait_events(&self, buffer: vk::CommandBuffer, wait: &WaitEvents) {
         match wait {
             WaitEvents::Sync1 { events, src_stages, dst_stages, dependencies } => {
-                let lists = self.version_1(dependencies);
+                let lists = self.barriers_1(dependencies);
                 let events: Vec<vk::Event> = events.iter().map(|it| self.events[it.0 as usize]).collect();
                 let (src, dst) = (*src_stages as u32, *dst_stages as u32);
                 call!(
@@ -172,7 +172,7 @@ impl World<'_> {
                 );
             }
             WaitEvents::Sync2 { events: all } => {
-                let lists: Vec<_> = all.iter().map(|it| self.version_2(&it.1)).collect();
+                let lists: Vec<_> = all.iter().map(|it| self.barriers_2(&it.1)).collect();
                 let infos: Vec<vk::DependencyInfo> = lists.iter().map(|it| it.info()).collect();
                 let events: Vec<vk::Event> = all.iter().map(|it| self.events[it.0.0 as usize]).collect();
                 let count = events.len() as u32;

@@ -8,43 +8,43 @@ use lavascope_sync_ir::{
 
 use crate::calls::{call, check, out};
 use crate::choose::image;
-use crate::error::{ActError, Unable};
+use crate::error::{LiveError, UnsupportedProgram};
 use crate::formats::{self, COLOR};
-use crate::world::{Garbage, World, create};
+use crate::world::{Garbage, LiveDevice, create};
 
 /// A resource of the program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
-    pub(crate) handle: Handle,
+pub(crate) struct LiveResource {
+    pub(crate) handle: ResourceHandle,
     /// None where it is sparse, or the presentation engine's.
     pub(crate) memory: Option<(vk::DeviceMemory, u64)>,
     pub(crate) swapchain: Option<vk::SwapchainKHR>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Handle {
+pub(crate) enum ResourceHandle {
     Buffer(vk::Buffer),
     Image(vk::Image),
 }
 
-impl Made {
+impl LiveResource {
     pub(crate) fn buffer(&self) -> vk::Buffer {
         match self.handle {
-            Handle::Buffer(buffer) => buffer,
-            Handle::Image(_) => vk::Buffer(0),
+            ResourceHandle::Buffer(buffer) => buffer,
+            ResourceHandle::Image(_) => vk::Buffer(0),
         }
     }
 
     pub(crate) fn image(&self) -> vk::Image {
         match self.handle {
-            Handle::Image(image) => image,
-            Handle::Buffer(_) => vk::Image(0),
+            ResourceHandle::Image(image) => image,
+            ResourceHandle::Buffer(_) => vk::Image(0),
         }
     }
 }
 
 /// The size of what our own resources lie in.
-pub(crate) const SCRATCH: u64 = 1 << 20;
+pub(crate) const SCRATCH_BYTES: u64 = 1 << 20;
 
 const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
     | vk::BufferUsageFlags::TRANSFER_DST.0
@@ -64,28 +64,28 @@ const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
     | vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.0;
 
 /// Whether the memory of each resource is where the program says, by what drivers tell.
-pub(crate) fn check_resources(program: &Program) -> Result<(), Unable> {
+pub(crate) fn check_resources(program: &Program) -> Result<(), UnsupportedProgram> {
     for (at, it) in program.resources.iter().enumerate() {
         let own = match &it.kind {
             ResourceKind::Buffer { size } => *size,
             ResourceKind::Image(image) => formats::size(image),
         };
         if it.binding.is_some_and(|it| it.size != own) {
-            return Unable::new("more memory than the resource has bytes");
+            return UnsupportedProgram::error("more memory than the resource has bytes");
         }
         if it.binding.is_some() && is_presented(program, ResourceId(at as u32)) {
-            return Unable::new("the memory of what is presented is not the application's");
+            return UnsupportedProgram::error("the memory of what is presented is not the application's");
         }
         if let ResourceKind::Image(ImageDesc { tiling: Tiling::Pitched(_), mips: 2.., .. }) = it.kind {
-            return Unable::new("the layouts of single levels are the driver's business");
+            return UnsupportedProgram::error("the layouts of single levels are the driver's business");
         }
     }
     Ok(())
 }
 
-impl World<'_> {
-    pub(crate) fn create_resources(&mut self) -> Result<(), ActError> {
-        let (program, names) = (self.script.program, self.script.names);
+impl LiveDevice<'_> {
+    pub(crate) fn create_resources(&mut self) -> Result<(), LiveError> {
+        let (program, names) = (self.scenario.program, self.scenario.names);
         for it in &names.memories {
             let memory = self.allocate(it.size)?;
             self.memories.push(memory);
@@ -94,35 +94,35 @@ impl World<'_> {
             let id = ResourceId(at as u32);
             let made = match &resource.kind {
                 ResourceKind::Buffer { size } => self.create_buffer_of(resource, *size)?,
-                ResourceKind::Image(image) if is_presented(program, id) => self.create_presented(resource, image)?,
+                ResourceKind::Image(image) if is_presented(program, id) => self.create_swapchain_image(resource, image)?,
                 ResourceKind::Image(image) => self.create_image_of(id, resource, image)?,
             };
             let (ty, handle) = match made.handle {
-                Handle::Buffer(it) => (vk::ObjectType::BUFFER, it.0),
-                Handle::Image(it) => (vk::ObjectType::IMAGE, it.0),
+                ResourceHandle::Buffer(it) => (vk::ObjectType::BUFFER, it.0),
+                ResourceHandle::Image(it) => (vk::ObjectType::IMAGE, it.0),
             };
-            self.name(ty, handle, &names.resources[at]);
+            self.set_name(ty, handle, &names.resources[at]);
             self.resources.push(made);
         }
-        self.zeros = self.scratch()?;
+        self.zero_buffer = self.scratch()?;
         Ok(())
     }
 
     /// A buffer of our own.
-    pub(crate) fn scratch(&self) -> Result<vk::Buffer, ActError> {
+    pub(crate) fn scratch(&self) -> Result<vk::Buffer, LiveError> {
         let info = vk::BufferCreateInfo {
-            size: SCRATCH,
+            size: SCRATCH_BYTES,
             usage: vk::BufferUsageFlags(BUFFER_USAGE),
             ..vk::BufferCreateInfo::zeroed()
         };
         let buffer = create!(self, create_buffer, info, Buffer);
-        let memory = self.allocate(SCRATCH)?;
+        let memory = self.allocate(SCRATCH_BYTES)?;
         check("vkBindBufferMemory", call!(self.vk, bind_buffer_memory(self.device, buffer, memory, 0)))?;
-        self.name(vk::ObjectType::BUFFER, buffer.0, SCRATCH_NAME);
+        self.set_name(vk::ObjectType::BUFFER, buffer.0, SCRATCH_NAME);
         Ok(buffer)
     }
 
-    fn allocate(&self, size: u64) -> Result<vk::DeviceMemory, ActError> {
+    fn allocate(&self, size: u64) -> Result<vk::DeviceMemory, LiveError> {
         let flags = vk::MemoryAllocateFlagsInfo {
             flags: vk::MemoryAllocateFlags::DEVICE_ADDRESS,
             ..vk::MemoryAllocateFlagsInfo::zeroed()
@@ -143,16 +143,16 @@ impl World<'_> {
     }
 
     /// The memory that a resource is bound to: that of the program, or its own.
-    fn memory_of(&self, resource: &Resource, size: u64) -> Result<(vk::DeviceMemory, u64), ActError> {
+    fn memory_of(&self, resource: &Resource, size: u64) -> Result<(vk::DeviceMemory, u64), LiveError> {
         match resource.binding {
             Some(it) => Ok((self.memories[it.memory.0 as usize], it.offset)),
             None => Ok((self.allocate(size)?, 0)),
         }
     }
 
-    fn create_buffer_of(&self, resource: &Resource, size: u64) -> Result<Made, ActError> {
+    fn create_buffer_of(&self, resource: &Resource, size: u64) -> Result<LiveResource, LiveError> {
         use vk::BufferCreateFlags as Flags;
-        let families = self.families.all();
+        let families = self.families.device_families();
         let info = vk::BufferCreateInfo {
             flags: if resource.is_sparse {
                 Flags(Flags::SPARSE_BINDING.0 | Flags::SPARSE_RESIDENCY.0 | Flags::SPARSE_ALIASED.0)
@@ -173,14 +173,14 @@ impl World<'_> {
             check("vkBindBufferMemory", call!(self.vk, bind_buffer_memory(self.device, buffer, own, offset)))?;
             memory = Some((own, offset));
         }
-        Ok(Made { handle: Handle::Buffer(buffer), memory, swapchain: None })
+        Ok(LiveResource { handle: ResourceHandle::Buffer(buffer), memory, swapchain: None })
     }
 
     /// How much memory an image wants is not asked for: texels lie dense then, as in the program. Where they lie
     /// otherwise, a modifier says so.
-    fn create_image_of(&self, id: ResourceId, resource: &Resource, image: &ImageDesc) -> Result<Made, ActError> {
+    fn create_image_of(&self, id: ResourceId, resource: &Resource, image: &ImageDesc) -> Result<LiveResource, LiveError> {
         use vk::ImageCreateFlags as Flags;
-        let families = self.families.all();
+        let families = self.families.device_families();
         let mut flags = Flags::MUTABLE_FORMAT.0;
         if image.alias {
             flags |= Flags::ALIAS.0;
@@ -195,7 +195,7 @@ impl World<'_> {
             p_plane_layouts: Ptr::to_slice(&layouts),
             ..vk::ImageDrmFormatModifierExplicitCreateInfoEXT::zeroed()
         };
-        let samples = samples(self.script.program, id);
+        let samples = samples(self.scenario.program, id);
         let [width, height, depth] = image.extent;
         let info = vk::ImageCreateInfo {
             p_next: if layouts.is_empty() { Ptr::NULL } else { Ptr::to(&explicit).cast() },
@@ -224,13 +224,13 @@ impl World<'_> {
             check("vkBindImageMemory", call!(self.vk, bind_image_memory(self.device, made, own, offset)))?;
             memory = Some((own, offset));
         }
-        Ok(Made { handle: Handle::Image(made), memory, swapchain: None })
+        Ok(LiveResource { handle: ResourceHandle::Image(made), memory, swapchain: None })
     }
 
     /// The only image of a swapchain of its own.
-    fn create_presented(&self, resource: &Resource, image: &ImageDesc) -> Result<Made, ActError> {
+    fn create_swapchain_image(&self, resource: &Resource, image: &ImageDesc) -> Result<LiveResource, LiveError> {
         let [width, height, _] = image.extent;
-        let families = self.families.all();
+        let families = self.families.device_families();
         let info = vk::SwapchainCreateInfoKHR {
             surface: self.gpu.surface,
             min_image_count: 1,
@@ -250,16 +250,16 @@ impl World<'_> {
         let (mut count, mut made) = (1, vk::Image(0));
         let result = call!(self.vk, get_swapchain_images(self.device, swapchain, out(&mut count), out(&mut made)));
         check("vkGetSwapchainImagesKHR", result)?;
-        Ok(Made { handle: Handle::Image(made), memory: None, swapchain: Some(swapchain) })
+        Ok(LiveResource { handle: ResourceHandle::Image(made), memory: None, swapchain: Some(swapchain) })
     }
 
     /// `vkDestroyBuffer` or `vkDestroyImage`.
     pub(crate) fn destroy_resource(&self, id: ResourceId) {
-        let made = self.made(id);
+        let made = self.resource(id);
         match (made.handle, made.swapchain) {
-            (_, Some(swapchain)) => self.end_early(Garbage::SwapchainKHR(swapchain)),
-            (Handle::Buffer(buffer), None) => self.end_early(Garbage::Buffer(buffer)),
-            (Handle::Image(image), None) => self.end_early(Garbage::Image(image)),
+            (_, Some(swapchain)) => self.destroy_now(Garbage::SwapchainKHR(swapchain)),
+            (ResourceHandle::Buffer(buffer), None) => self.destroy_now(Garbage::Buffer(buffer)),
+            (ResourceHandle::Image(image), None) => self.destroy_now(Garbage::Image(image)),
         }
     }
 
@@ -269,27 +269,27 @@ impl World<'_> {
     }
 
     /// A view of a part of an image.
-    pub(crate) fn view(&self, resource: ResourceId, region: &ImageRegion) -> Result<vk::ImageView, ActError> {
-        let Some(image) = image(self.script.program, resource) else {
-            return Err(Unable("a view of a buffer".to_owned()).into());
+    pub(crate) fn view(&self, resource: ResourceId, region: &ImageRegion) -> Result<vk::ImageView, LiveError> {
+        let Some(image) = image(self.scenario.program, resource) else {
+            return Err(UnsupportedProgram("a view of a buffer".to_owned()).into());
         };
         use vk::ImageViewType as Type;
         let info = vk::ImageViewCreateInfo {
-            image: self.made(resource).image(),
+            image: self.resource(resource).image(),
             view_type: match (image.extent[2] > 1, region.layers.len() > 1) {
                 (true, _) => Type::_3D,
                 (false, true) => Type::_2D_ARRAY,
                 (false, false) => Type::_2D,
             },
             format: image.format,
-            subresource_range: range(region),
+            subresource_range: subresource_range(region),
             ..vk::ImageViewCreateInfo::zeroed()
         };
         Ok(create!(self, create_image_view, info, ImageView))
     }
 
     /// A view as an attachment: with all aspects that it has.
-    pub(crate) fn attachment(&self, it: &AttachmentView) -> Result<vk::ImageView, ActError> {
+    pub(crate) fn attachment(&self, it: &AttachmentView) -> Result<vk::ImageView, LiveError> {
         self.view(it.resource, &it.region)
     }
 }
@@ -314,7 +314,7 @@ fn layouts(image: &ImageDesc) -> Vec<vk::SubresourceLayout> {
 /// How buffers are called that no program has.
 pub const SCRATCH_NAME: &str = "scratch";
 
-pub(crate) fn range(region: &ImageRegion) -> vk::ImageSubresourceRange {
+pub(crate) fn subresource_range(region: &ImageRegion) -> vk::ImageSubresourceRange {
     vk::ImageSubresourceRange {
         aspect_mask: vk::ImageAspectFlags(region.aspects),
         base_mip_level: region.mips.start,
@@ -364,7 +364,7 @@ pub(crate) fn samples(program: &Program, id: ResourceId) -> u32 {
                 }
             }
             Command::BeginRenderPass { pass, views, .. } => {
-                let sources = resolved(&program.render_passes[pass.0 as usize]);
+                let sources = resolved_attachments(&program.render_passes[pass.0 as usize]);
                 let source = |at: u32| views.get(at as usize).is_some_and(|it| it.resource == id);
                 is_resolved |= sources.into_iter().any(source);
             }
@@ -377,7 +377,7 @@ pub(crate) fn samples(program: &Program, id: ResourceId) -> u32 {
     if is_resolved && !is_copied { 4 } else { 1 }
 }
 
-fn resolved(pass: &RenderPass) -> Vec<u32> {
+fn resolved_attachments(pass: &RenderPass) -> Vec<u32> {
     let colors = pass.subpasses.iter().flat_map(|it| it.resolves.iter().map(|it| it.0));
     let depth = pass.subpasses.iter().filter(|it| it.depth_stencil_resolve.is_some());
     colors.chain(depth.filter_map(|it| it.depth_stencil).map(|it| it.0)).collect()

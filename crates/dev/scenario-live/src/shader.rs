@@ -10,36 +10,36 @@ use spirv::{
     BuiltIn, Capability, Decoration, Dim, ExecutionMode, ExecutionModel, ImageFormat, ImageOperands, Op, StorageClass,
 };
 
-use crate::formats::Number;
+use crate::formats::ComponentType;
 
 /// The number of the descriptor set of all shaders.
 pub(crate) const SET: u32 = 0;
 
 /// What a shader is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ShaderText {
+pub(crate) struct ShaderSpec {
     pub(crate) model: ExecutionModel,
     pub(crate) descriptors: Vec<ShaderDescriptor>,
     /// Locations of vertex attributes that are read.
     pub(crate) inputs: u32,
     /// Locations of fragment outputs that are written, and what they hold.
-    pub(crate) outputs: Vec<(u32, Number)>,
+    pub(crate) outputs: Vec<(u32, ComponentType)>,
     pub(crate) is_early: bool,
     pub(crate) writes_layer: bool,
-    pub(crate) captures: bool,
+    pub(crate) is_captured: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ShaderDescriptor {
     pub(crate) binding: u32,
-    pub(crate) kind: Shape,
+    pub(crate) kind: DescriptorShape,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
 
 /// What lies behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Shape {
+pub(crate) enum DescriptorShape {
     Storage {
         bytes: u64,
     },
@@ -52,11 +52,11 @@ pub(crate) enum Shape {
     Image {
         is_sampled: bool,
         dim: ImageDim,
-        number: Number,
+        number: ComponentType,
     },
     Input {
         index: u32,
-        number: Number,
+        number: ComponentType,
         is_multisampled: bool,
     },
     Structure,
@@ -69,26 +69,26 @@ pub(crate) struct ImageDim {
     pub(crate) is_multisampled: bool,
 }
 
-impl ShaderText {
-    pub(crate) fn new(model: ExecutionModel) -> ShaderText {
-        ShaderText {
+impl ShaderSpec {
+    pub(crate) fn new(model: ExecutionModel) -> ShaderSpec {
+        ShaderSpec {
             model,
             descriptors: Vec::new(),
             inputs: 0,
             outputs: Vec::new(),
             is_early: false,
             writes_layer: false,
-            captures: false,
+            is_captured: false,
         }
     }
 
     /// The words of the module; its entry point is `main`.
-    pub(crate) fn words(&self) -> Vec<u32> {
-        let mut writer = Writer::new();
+    pub(crate) fn assemble(&self) -> Vec<u32> {
+        let mut writer = SpirvWriter::new();
         writer.capability(Capability::Shader);
-        let main = writer.id();
-        let void = writer.ty(Op::TypeVoid, &[]);
-        let function = writer.ty(Op::TypeFunction, &[void]);
+        let main = writer.next_id();
+        let void = writer.intern_type(Op::TypeVoid, &[]);
+        let function = writer.intern_type(Op::TypeFunction, &[void]);
         self.stage(&mut writer, main);
         for it in &self.descriptors {
             writer.descriptor(it);
@@ -97,21 +97,21 @@ impl ShaderText {
             let uint = writer.uint();
             let variable = writer.variable(StorageClass::Input, uint);
             writer.decorate(variable, Decoration::Location, &[location]);
-            writer.body_typed(Op::Load, uint, &[variable]);
+            writer.push_typed_body(Op::Load, uint, &[variable]);
         }
         for (location, number) in &self.outputs {
             let vector = writer.vector(*number, 4);
             let variable = writer.variable(StorageClass::Output, vector);
             writer.decorate(variable, Decoration::Location, &[*location]);
-            let null = writer.typed(Op::ConstantNull, vector, &[]);
-            writer.body(Op::Store, &[variable, null]);
+            let null = writer.intern_constant(Op::ConstantNull, vector, &[]);
+            writer.push_body(Op::Store, &[variable, null]);
         }
         self.pre_rasterization(&mut writer);
         writer.finish(self.model, main, void, function)
     }
 
     /// What the stage asks for.
-    fn stage(&self, writer: &mut Writer, main: u32) {
+    fn stage(&self, writer: &mut SpirvWriter, main: u32) {
         use ExecutionMode as Mode;
         match self.model {
             ExecutionModel::GLCompute => writer.mode(main, Mode::LocalSize, &[1, 1, 1]),
@@ -154,37 +154,37 @@ impl ShaderText {
             }
             _ => {}
         }
-        if self.captures {
+        if self.is_captured {
             writer.capability(Capability::TransformFeedback);
             writer.mode(main, Mode::Xfb, &[]);
         }
     }
 
     /// The layer, and what transform feedback captures.
-    fn pre_rasterization(&self, writer: &mut Writer) {
+    fn pre_rasterization(&self, writer: &mut SpirvWriter) {
         if self.writes_layer {
             writer.capability(Capability::ShaderLayer);
-            let int = writer.number(Number::Sint);
+            let int = writer.number(ComponentType::Sint);
             let variable = writer.variable(StorageClass::Output, int);
             writer.decorate(variable, Decoration::BuiltIn, &[BuiltIn::Layer as u32]);
-            let null = writer.typed(Op::ConstantNull, int, &[]);
-            writer.body(Op::Store, &[variable, null]);
+            let null = writer.intern_constant(Op::ConstantNull, int, &[]);
+            writer.push_body(Op::Store, &[variable, null]);
         }
-        if self.captures {
+        if self.is_captured {
             let uint = writer.uint();
             let variable = writer.variable(StorageClass::Output, uint);
             writer.decorate(variable, Decoration::Location, &[0]);
             writer.decorate(variable, Decoration::XfbBuffer, &[0]);
             writer.decorate(variable, Decoration::XfbStride, &[4]);
             writer.decorate(variable, Decoration::Offset, &[0]);
-            let null = writer.typed(Op::ConstantNull, uint, &[]);
-            writer.body(Op::Store, &[variable, null]);
+            let null = writer.intern_constant(Op::ConstantNull, uint, &[]);
+            writer.push_body(Op::Store, &[variable, null]);
         }
     }
 }
 
 /// The parts of a module, in the order in which they are written.
-struct Writer {
+struct SpirvWriter {
     next: u32,
     capabilities: BTreeSet<u32>,
     extensions: BTreeSet<&'static str>,
@@ -196,12 +196,12 @@ struct Writer {
     /// All global variables.
     interface: Vec<u32>,
     /// Types and constants by what they are: there is one of each.
-    known: HashMap<Vec<u32>, u32>,
+    interned: HashMap<Vec<u32>, u32>,
 }
 
-impl Writer {
-    fn new() -> Writer {
-        Writer {
+impl SpirvWriter {
+    fn new() -> SpirvWriter {
+        SpirvWriter {
             next: 1,
             capabilities: BTreeSet::new(),
             extensions: BTreeSet::new(),
@@ -211,11 +211,11 @@ impl Writer {
             locals: Vec::new(),
             body: Vec::new(),
             interface: Vec::new(),
-            known: HashMap::new(),
+            interned: HashMap::new(),
         }
     }
 
-    fn id(&mut self) -> u32 {
+    fn next_id(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
     }
@@ -242,64 +242,64 @@ impl Writer {
     }
 
     /// A type, once.
-    fn ty(&mut self, op: Op, operands: &[u32]) -> u32 {
+    fn intern_type(&mut self, op: Op, operands: &[u32]) -> u32 {
         let key = [&[op as u32, 0], operands].concat();
-        if let Some(id) = self.known.get(&key) {
+        if let Some(id) = self.interned.get(&key) {
             return *id;
         }
-        let id = self.id();
+        let id = self.next_id();
         self.globals.extend(instruction(op, &[&[id], operands].concat()));
-        self.known.insert(key, id);
+        self.interned.insert(key, id);
         id
     }
 
     /// A constant, once.
-    fn typed(&mut self, op: Op, ty: u32, operands: &[u32]) -> u32 {
+    fn intern_constant(&mut self, op: Op, ty: u32, operands: &[u32]) -> u32 {
         let key = [&[op as u32, ty], operands].concat();
-        if let Some(id) = self.known.get(&key) {
+        if let Some(id) = self.interned.get(&key) {
             return *id;
         }
-        let id = self.id();
+        let id = self.next_id();
         self.globals.extend(instruction(op, &[&[ty, id], operands].concat()));
-        self.known.insert(key, id);
+        self.interned.insert(key, id);
         id
     }
 
-    fn body(&mut self, op: Op, operands: &[u32]) {
+    fn push_body(&mut self, op: Op, operands: &[u32]) {
         self.body.extend(instruction(op, operands));
     }
 
-    fn body_typed(&mut self, op: Op, ty: u32, operands: &[u32]) -> u32 {
-        let id = self.id();
+    fn push_typed_body(&mut self, op: Op, ty: u32, operands: &[u32]) -> u32 {
+        let id = self.next_id();
         self.body.extend(instruction(op, &[&[ty, id], operands].concat()));
         id
     }
 
     fn uint(&mut self) -> u32 {
-        self.number(Number::Uint)
+        self.number(ComponentType::Uint)
     }
 
-    fn number(&mut self, number: Number) -> u32 {
+    fn number(&mut self, number: ComponentType) -> u32 {
         match number {
-            Number::Float => self.ty(Op::TypeFloat, &[32]),
-            Number::Sint => self.ty(Op::TypeInt, &[32, 1]),
-            Number::Uint => self.ty(Op::TypeInt, &[32, 0]),
+            ComponentType::Float => self.intern_type(Op::TypeFloat, &[32]),
+            ComponentType::Sint => self.intern_type(Op::TypeInt, &[32, 1]),
+            ComponentType::Uint => self.intern_type(Op::TypeInt, &[32, 0]),
         }
     }
 
-    fn vector(&mut self, number: Number, count: u32) -> u32 {
+    fn vector(&mut self, number: ComponentType, count: u32) -> u32 {
         let one = self.number(number);
-        self.ty(Op::TypeVector, &[one, count])
+        self.intern_type(Op::TypeVector, &[one, count])
     }
 
     fn constant(&mut self, value: u32) -> u32 {
         let uint = self.uint();
-        self.typed(Op::Constant, uint, &[value])
+        self.intern_constant(Op::Constant, uint, &[value])
     }
 
     fn variable(&mut self, class: StorageClass, ty: u32) -> u32 {
-        let pointer = self.ty(Op::TypePointer, &[class as u32, ty]);
-        let id = self.id();
+        let pointer = self.intern_type(Op::TypePointer, &[class as u32, ty]);
+        let id = self.next_id();
         self.globals.extend(instruction(Op::Variable, &[pointer, id, class as u32]));
         self.interface.push(id);
         id
@@ -307,13 +307,13 @@ impl Writer {
 
     fn descriptor(&mut self, it: &ShaderDescriptor) {
         let variable = match it.kind {
-            Shape::Storage { bytes } => self.buffer(it, StorageClass::StorageBuffer, bytes),
-            Shape::Counter => self.counter(it),
-            Shape::Uniform { bytes } => self.buffer(it, StorageClass::Uniform, bytes),
-            Shape::Texels => self.texels(),
-            Shape::Image { is_sampled, dim, number } => self.image(it, is_sampled, dim, number),
-            Shape::Input { index, number, is_multisampled } => self.input(index, number, is_multisampled),
-            Shape::Structure => self.structure(),
+            DescriptorShape::Storage { bytes } => self.buffer(it, StorageClass::StorageBuffer, bytes),
+            DescriptorShape::Counter => self.counter(it),
+            DescriptorShape::Uniform { bytes } => self.buffer(it, StorageClass::Uniform, bytes),
+            DescriptorShape::Texels => self.texels(),
+            DescriptorShape::Image { is_sampled, dim, number } => self.image(it, is_sampled, dim, number),
+            DescriptorShape::Input { index, number, is_multisampled } => self.input(index, number, is_multisampled),
+            DescriptorShape::Structure => self.structure(),
         };
         self.decorate(variable, Decoration::DescriptorSet, &[SET]);
         self.decorate(variable, Decoration::Binding, &[it.binding]);
@@ -326,11 +326,11 @@ impl Writer {
         } else {
             self.capability(Capability::Int8);
             self.capability(Capability::UniformAndStorageBuffer8BitAccess);
-            (self.ty(Op::TypeInt, &[8, 0]), 1)
+            (self.intern_type(Op::TypeInt, &[8, 0]), 1)
         };
         let count = self.constant(bytes as u32 / size);
         // Types with decorations are not shared between descriptors.
-        let (array, block) = (self.id(), self.id());
+        let (array, block) = (self.next_id(), self.next_id());
         self.globals.extend(instruction(Op::TypeArray, &[array, element, count]));
         self.globals.extend(instruction(Op::TypeStruct, &[block, array]));
         self.decorate(array, Decoration::ArrayStride, &[size]);
@@ -338,11 +338,11 @@ impl Writer {
         self.decorations.extend(instruction(Op::MemberDecorate, &[block, 0, Decoration::Offset as u32, 0]));
         let variable = self.variable(class, block);
         if it.reads {
-            self.body_typed(Op::Load, block, &[variable]);
+            self.push_typed_body(Op::Load, block, &[variable]);
         }
         if it.writes {
-            let null = self.typed(Op::ConstantNull, block, &[]);
-            self.body(Op::Store, &[variable, null]);
+            let null = self.intern_constant(Op::ConstantNull, block, &[]);
+            self.push_body(Op::Store, &[variable, null]);
         }
         variable
     }
@@ -352,11 +352,11 @@ impl Writer {
         let silent = ShaderDescriptor { reads: false, writes: false, ..it.clone() };
         let variable = self.buffer(&silent, StorageClass::StorageBuffer, 4);
         let uint = self.uint();
-        let pointer = self.ty(Op::TypePointer, &[StorageClass::StorageBuffer as u32, uint]);
+        let pointer = self.intern_type(Op::TypePointer, &[StorageClass::StorageBuffer as u32, uint]);
         let (zero, one) = (self.constant(0), self.constant(1));
-        let word = self.body_typed(Op::AccessChain, pointer, &[variable, zero, zero]);
+        let word = self.push_typed_body(Op::AccessChain, pointer, &[variable, zero, zero]);
         // For the whole device, in no order.
-        self.body_typed(Op::AtomicIAdd, uint, &[word, one, zero, one]);
+        self.push_typed_body(Op::AtomicIAdd, uint, &[word, one, zero, one]);
         variable
     }
 
@@ -365,28 +365,28 @@ impl Writer {
         let uint = self.uint();
         let ty = self.image_type(uint, Dim::DimBuffer, [0, 0, 1]);
         let variable = self.variable(StorageClass::UniformConstant, ty);
-        let image = self.body_typed(Op::Load, ty, &[variable]);
-        let (place, vector) = (self.constant(0), self.vector(Number::Uint, 4));
-        self.body_typed(Op::ImageFetch, vector, &[image, place]);
+        let image = self.push_typed_body(Op::Load, ty, &[variable]);
+        let (place, vector) = (self.constant(0), self.vector(ComponentType::Uint, 4));
+        self.push_typed_body(Op::ImageFetch, vector, &[image, place]);
         variable
     }
 
     /// `traits`: arrayed, multisampled, and whether it is sampled (1) or not (2).
     fn image_type(&mut self, element: u32, dim: Dim, [arrayed, multisampled, sampled]: [u32; 3]) -> u32 {
         let format = ImageFormat::Unknown as u32;
-        self.ty(Op::TypeImage, &[element, dim as u32, 0, arrayed, multisampled, sampled, format])
+        self.intern_type(Op::TypeImage, &[element, dim as u32, 0, arrayed, multisampled, sampled, format])
     }
 
-    fn image(&mut self, it: &ShaderDescriptor, is_sampled: bool, dim: ImageDim, number: Number) -> u32 {
+    fn image(&mut self, it: &ShaderDescriptor, is_sampled: bool, dim: ImageDim, number: ComponentType) -> u32 {
         let element = self.number(number);
         let traits = [u32::from(dim.is_array), u32::from(dim.is_multisampled), if is_sampled { 1 } else { 2 }];
         let shape = if dim.is_3d { Dim::Dim3D } else { Dim::Dim2D };
         let ty = self.image_type(element, shape, traits);
         let variable = self.variable(StorageClass::UniformConstant, ty);
-        let image = self.body_typed(Op::Load, ty, &[variable]);
+        let image = self.push_typed_body(Op::Load, ty, &[variable]);
         let axes = if dim.is_3d || dim.is_array { 3 } else { 2 };
-        let coordinates = self.vector(Number::Uint, axes);
-        let place = self.typed(Op::ConstantNull, coordinates, &[]);
+        let coordinates = self.vector(ComponentType::Uint, axes);
+        let place = self.intern_constant(Op::ConstantNull, coordinates, &[]);
         let vector = self.vector(number, 4);
         let zero = self.constant(0);
         let sample = [ImageOperands::SAMPLE.bits(), zero];
@@ -394,34 +394,34 @@ impl Writer {
         if is_sampled {
             let lod = [ImageOperands::LOD.bits(), zero];
             let operands = if dim.is_multisampled { operands } else { &lod };
-            self.body_typed(Op::ImageFetch, vector, &[&[image, place], operands].concat());
+            self.push_typed_body(Op::ImageFetch, vector, &[&[image, place], operands].concat());
             return variable;
         }
         if it.reads {
             self.capability(Capability::StorageImageReadWithoutFormat);
-            self.body_typed(Op::ImageRead, vector, &[&[image, place], operands].concat());
+            self.push_typed_body(Op::ImageRead, vector, &[&[image, place], operands].concat());
         }
         if it.writes {
             self.capability(Capability::StorageImageWriteWithoutFormat);
-            let null = self.typed(Op::ConstantNull, vector, &[]);
-            self.body(Op::ImageWrite, &[&[image, place, null], operands].concat());
+            let null = self.intern_constant(Op::ConstantNull, vector, &[]);
+            self.push_body(Op::ImageWrite, &[&[image, place, null], operands].concat());
         }
         variable
     }
 
-    fn input(&mut self, index: u32, number: Number, is_multisampled: bool) -> u32 {
+    fn input(&mut self, index: u32, number: ComponentType, is_multisampled: bool) -> u32 {
         self.capability(Capability::InputAttachment);
         let element = self.number(number);
         let ty = self.image_type(element, Dim::DimSubpassData, [0, u32::from(is_multisampled), 2]);
         let variable = self.variable(StorageClass::UniformConstant, ty);
         self.decorate(variable, Decoration::InputAttachmentIndex, &[index]);
-        let image = self.body_typed(Op::Load, ty, &[variable]);
-        let coordinates = self.vector(Number::Sint, 2);
-        let place = self.typed(Op::ConstantNull, coordinates, &[]);
+        let image = self.push_typed_body(Op::Load, ty, &[variable]);
+        let coordinates = self.vector(ComponentType::Sint, 2);
+        let place = self.intern_constant(Op::ConstantNull, coordinates, &[]);
         let vector = self.vector(number, 4);
         let sample = [ImageOperands::SAMPLE.bits(), self.constant(0)];
         let operands: &[u32] = if is_multisampled { &sample } else { &[] };
-        self.body_typed(Op::ImageRead, vector, &[&[image, place], operands].concat());
+        self.push_typed_body(Op::ImageRead, vector, &[&[image, place], operands].concat());
         variable
     }
 
@@ -429,28 +429,28 @@ impl Writer {
     fn structure(&mut self) -> u32 {
         self.capability(Capability::RayQueryKHR);
         self.extension("SPV_KHR_ray_query");
-        let ty = self.ty(Op::TypeAccelerationStructureKHR, &[]);
+        let ty = self.intern_type(Op::TypeAccelerationStructureKHR, &[]);
         let variable = self.variable(StorageClass::UniformConstant, ty);
-        let query = self.ty(Op::TypeRayQueryKHR, &[]);
-        let pointer = self.ty(Op::TypePointer, &[StorageClass::Function as u32, query]);
-        let local = self.id();
+        let query = self.intern_type(Op::TypeRayQueryKHR, &[]);
+        let pointer = self.intern_type(Op::TypePointer, &[StorageClass::Function as u32, query]);
+        let local = self.next_id();
         self.locals.extend(instruction(Op::Variable, &[pointer, local, StorageClass::Function as u32]));
-        let structure = self.body_typed(Op::Load, ty, &[variable]);
+        let structure = self.push_typed_body(Op::Load, ty, &[variable]);
         let (zero, mask) = (self.constant(0), self.constant(0xff));
-        let (float, vector) = (self.number(Number::Float), self.vector(Number::Float, 3));
-        let near = self.typed(Op::ConstantNull, float, &[]);
-        let place = self.typed(Op::ConstantNull, vector, &[]);
-        self.body(Op::RayQueryInitializeKHR, &[local, structure, zero, mask, place, near, place, near]);
+        let (float, vector) = (self.number(ComponentType::Float), self.vector(ComponentType::Float, 3));
+        let near = self.intern_constant(Op::ConstantNull, float, &[]);
+        let place = self.intern_constant(Op::ConstantNull, vector, &[]);
+        self.push_body(Op::RayQueryInitializeKHR, &[local, structure, zero, mask, place, near, place, near]);
         variable
     }
 
     fn finish(mut self, model: ExecutionModel, main: u32, void: u32, function: u32) -> Vec<u32> {
-        let label = self.id();
+        let label = self.next_id();
         if model == ExecutionModel::TaskEXT {
             let one = self.constant(1);
-            self.body(Op::EmitMeshTasksEXT, &[one, one, one]);
+            self.push_body(Op::EmitMeshTasksEXT, &[one, one, one]);
         } else {
-            self.body(Op::Return, &[]);
+            self.push_body(Op::Return, &[]);
         }
         const VERSION: u32 = 0x1_0600;
         let mut words = vec![spirv::MAGIC_NUMBER, VERSION, 0, self.next, 0];
@@ -483,20 +483,20 @@ mod tests {
 
     use super::*;
 
-    fn reflected(shader: &ShaderText) -> Reflection {
-        let module = Module::parse(&shader.words()).expect("a module");
+    fn reflected(shader: &ShaderSpec) -> Reflection {
+        let module = Module::parse(&shader.assemble()).expect("a module");
         reflect(&module, 0, &Specialization::default()).expect("an entry point")
     }
 
-    fn with(model: ExecutionModel, kind: Shape, reads: bool, writes: bool) -> ShaderText {
+    fn with(model: ExecutionModel, kind: DescriptorShape, reads: bool, writes: bool) -> ShaderSpec {
         let descriptors = vec![ShaderDescriptor { binding: 3, kind, reads, writes }];
-        ShaderText { descriptors, ..ShaderText::new(model) }
+        ShaderSpec { descriptors, ..ShaderSpec::new(model) }
     }
 
     #[test]
     fn buffers_are_accessed_to_the_byte() {
         for bytes in [1, 3, 64, 256] {
-            let shader = with(ExecutionModel::GLCompute, Shape::Storage { bytes }, true, true);
+            let shader = with(ExecutionModel::GLCompute, DescriptorShape::Storage { bytes }, true, true);
             let found = reflected(&shader).accesses;
             let modes: Vec<AccessMode> = found.iter().map(|it| it.mode).collect();
             assert_eq!(modes, [AccessMode::Read, AccessMode::Write]);
@@ -511,11 +511,11 @@ mod tests {
     fn every_shape_is_accessed_in_every_stage() {
         let dim = ImageDim { is_3d: false, is_array: true, is_multisampled: false };
         let shapes = [
-            (Shape::Uniform { bytes: 64 }, true, false),
-            (Shape::Texels, true, false),
-            (Shape::Image { is_sampled: true, dim, number: Number::Float }, true, false),
-            (Shape::Image { is_sampled: false, dim, number: Number::Uint }, true, true),
-            (Shape::Structure, true, false),
+            (DescriptorShape::Uniform { bytes: 64 }, true, false),
+            (DescriptorShape::Texels, true, false),
+            (DescriptorShape::Image { is_sampled: true, dim, number: ComponentType::Float }, true, false),
+            (DescriptorShape::Image { is_sampled: false, dim, number: ComponentType::Uint }, true, true),
+            (DescriptorShape::Structure, true, false),
         ];
         use ExecutionModel as Model;
         let models = [Model::Vertex, Model::TessellationControl, Model::TessellationEvaluation, Model::Geometry];
@@ -533,8 +533,8 @@ mod tests {
 
     #[test]
     fn fragments_write_what_they_are_told_to() {
-        let outputs = vec![(0, Number::Float), (2, Number::Uint)];
-        let shader = ShaderText { outputs, is_early: true, ..ShaderText::new(ExecutionModel::Fragment) };
+        let outputs = vec![(0, ComponentType::Float), (2, ComponentType::Uint)];
+        let shader = ShaderSpec { outputs, is_early: true, ..ShaderSpec::new(ExecutionModel::Fragment) };
         let found = reflected(&shader);
         let written = found.interface.iter().filter(|it| it.is_written).filter_map(|it| it.location);
         assert_eq!(written.collect::<Vec<_>>(), [0, 2]);

@@ -8,17 +8,17 @@ use lavascope_sync_ir::{
 
 use crate::calls::{call, check, out};
 use crate::choose::image;
-use crate::error::ActError;
-use crate::formats::texels;
+use crate::error::LiveError;
+use crate::formats::copy_boxes;
 use crate::perform::SubmitApi;
-use crate::resources::Handle;
-use crate::world::World;
+use crate::resources::ResourceHandle;
+use crate::world::LiveDevice;
 
 /// How long the host waits for what must come.
 const TIMEOUT: u64 = 5_000_000_000;
 
-impl World<'_> {
-    pub(crate) fn step(&self, step: &HostStep, submit: SubmitApi) -> Result<(), ActError> {
+impl LiveDevice<'_> {
+    pub(crate) fn run_step(&self, step: &HostStep, submit: SubmitApi) -> Result<(), LiveError> {
         match step {
             HostStep::Submit { queue, batches, fence } => match submit {
                 SubmitApi::One => self.submit_1(*queue, batches, *fence)?,
@@ -77,7 +77,7 @@ impl World<'_> {
         batch.command_buffers.iter().map(|it| self.command_buffers[it.0 as usize]).collect()
     }
 
-    fn submit_2(&self, queue: QueueId, batches: &[SubmitBatch], fence: Option<FenceId>) -> Result<(), ActError> {
+    fn submit_2(&self, queue: QueueId, batches: &[SubmitBatch], fence: Option<FenceId>) -> Result<(), LiveError> {
         let info = |point: &SemaphorePoint, stages: u64| vk::SemaphoreSubmitInfo {
             semaphore: self.semaphore(point.semaphore),
             value: point.value.unwrap_or(0),
@@ -110,7 +110,7 @@ impl World<'_> {
         check("vkQueueSubmit2", call!(self.vk, queue_submit2(queue, count, first, self.fence(fence))))
     }
 
-    fn submit_1(&self, queue: QueueId, batches: &[SubmitBatch], fence: Option<FenceId>) -> Result<(), ActError> {
+    fn submit_1(&self, queue: QueueId, batches: &[SubmitBatch], fence: Option<FenceId>) -> Result<(), LiveError> {
         let lists: Vec<Submit1> = batches.iter().map(|it| Submit1::of(self, it)).collect();
         let timelines: Vec<_> = lists.iter().map(Submit1::timeline).collect();
         let submits: Vec<_> = lists.iter().zip(&timelines).map(|(it, timeline)| it.info(timeline)).collect();
@@ -119,7 +119,7 @@ impl World<'_> {
         check("vkQueueSubmit", call!(self.vk, queue_submit(queue, count, first, self.fence(fence))))
     }
 
-    fn wait_semaphores(&self, points: &[SemaphorePoint]) -> Result<(), ActError> {
+    fn wait_semaphores(&self, points: &[SemaphorePoint]) -> Result<(), LiveError> {
         let semaphores: Vec<vk::Semaphore> = points.iter().map(|it| self.semaphore(it.semaphore)).collect();
         let values: Vec<u64> = points.iter().map(|it| it.value.unwrap_or(0)).collect();
         let info = vk::SemaphoreWaitInfo {
@@ -132,11 +132,11 @@ impl World<'_> {
     }
 
     /// A flush says that the host wrote, an invalidation that it is going to read.
-    fn host_access(&self, resource: ResourceId, region: &Region, is_write: bool) -> Result<(), ActError> {
-        let Some((memory, offset)) = self.made(resource).memory else { return Ok(()) };
+    fn host_access(&self, resource: ResourceId, region: &Region, is_write: bool) -> Result<(), LiveError> {
+        let Some((memory, offset)) = self.resource(resource).memory else { return Ok(()) };
         let bytes = match region {
             Region::Buffer(bytes) => bytes.clone(),
-            Region::Image(_) => 0..image(self.script.program, resource).map_or(0, crate::formats::size),
+            Region::Image(_) => 0..image(self.scenario.program, resource).map_or(0, crate::formats::size),
         };
         let range = vk::MappedMemoryRange {
             memory,
@@ -156,8 +156,8 @@ impl World<'_> {
         image: ResourceId,
         semaphore: Option<SemaphoreId>,
         fence: Option<FenceId>,
-    ) -> Result<(), ActError> {
-        let swapchain = self.made(image).swapchain.unwrap_or_default();
+    ) -> Result<(), LiveError> {
+        let swapchain = self.resource(image).swapchain.unwrap_or_default();
         let semaphore = semaphore.map_or(vk::Semaphore(0), |it| self.semaphore(it));
         let mut index = 0;
         let fence = self.fence(fence);
@@ -166,9 +166,9 @@ impl World<'_> {
         check("vkAcquireNextImageKHR", result)
     }
 
-    fn present(&self, queue: QueueId, waits: &[SemaphoreId], images: &[ResourceId]) -> Result<(), ActError> {
+    fn present(&self, queue: QueueId, waits: &[SemaphoreId], images: &[ResourceId]) -> Result<(), LiveError> {
         let waits: Vec<vk::Semaphore> = waits.iter().map(|it| self.semaphore(*it)).collect();
-        let swapchains: Vec<_> = images.iter().map(|it| self.made(*it).swapchain.unwrap_or_default()).collect();
+        let swapchains: Vec<_> = images.iter().map(|it| self.resource(*it).swapchain.unwrap_or_default()).collect();
         let indices = vec![0; swapchains.len()];
         let info = vk::PresentInfoKHR {
             wait_semaphore_count: waits.len() as u32,
@@ -188,14 +188,14 @@ impl World<'_> {
         binds: &[SparseBind],
         signals: &[SemaphorePoint],
         fence: Option<FenceId>,
-    ) -> Result<(), ActError> {
+    ) -> Result<(), LiveError> {
         let of = |points: &[SemaphorePoint]| -> (Vec<vk::Semaphore>, Vec<u64>) {
             let semaphores = points.iter().map(|it| self.semaphore(it.semaphore)).collect();
             (semaphores, points.iter().map(|it| it.value.unwrap_or(0)).collect())
         };
         let (waits, signals) = (of(waits), of(signals));
         let timeline = timeline(&waits.1, &signals.1);
-        let sparse = Sparse::of(self, binds);
+        let sparse = SparseBindLists::of(self, binds);
         let lists = sparse.infos();
         let info = vk::BindSparseInfo {
             p_next: Ptr::to(&timeline).cast(),
@@ -227,7 +227,7 @@ struct Submit1 {
 }
 
 impl Submit1 {
-    fn of(world: &World<'_>, batch: &SubmitBatch) -> Submit1 {
+    fn of(world: &LiveDevice<'_>, batch: &SubmitBatch) -> Submit1 {
         Submit1 {
             waits: batch.waits.iter().map(|it| world.semaphore(it.point.semaphore)).collect(),
             stages: batch.waits.iter().map(|it| vk::PipelineStageFlags(it.stages as u32)).collect(),
@@ -269,7 +269,7 @@ fn timeline(waits: &[u64], signals: &[u64]) -> vk::TimelineSemaphoreSubmitInfo {
 
 /// The three kinds of sparse binds, each with its resource.
 #[derive(Default)]
-struct Sparse {
+struct SparseBindLists {
     buffers: Vec<(vk::Buffer, vk::SparseMemoryBind)>,
     opaque: Vec<(vk::Image, vk::SparseMemoryBind)>,
     images: Vec<(vk::Image, vk::SparseImageMemoryBind)>,
@@ -278,15 +278,15 @@ struct Sparse {
 type SparseInfos =
     (Vec<vk::SparseBufferMemoryBindInfo>, Vec<vk::SparseImageOpaqueMemoryBindInfo>, Vec<vk::SparseImageMemoryBindInfo>);
 
-impl Sparse {
-    fn of(world: &World<'_>, binds: &[SparseBind]) -> Sparse {
-        let mut it = Sparse::default();
+impl SparseBindLists {
+    fn of(world: &LiveDevice<'_>, binds: &[SparseBind]) -> SparseBindLists {
+        let mut it = SparseBindLists::default();
         for bind in binds {
             let (memory, memory_offset) = match bind.memory {
                 Some((memory, offset)) => (world.memories[memory.0 as usize], offset),
                 None => (vk::DeviceMemory(0), 0),
             };
-            match (&bind.part, world.made(bind.resource).handle) {
+            match (&bind.part, world.resource(bind.resource).handle) {
                 (SparsePart::Bytes(offset), handle) => {
                     let made = vk::SparseMemoryBind {
                         resource_offset: *offset,
@@ -296,12 +296,12 @@ impl Sparse {
                         flags: vk::SparseMemoryBindFlags(0),
                     };
                     match handle {
-                        Handle::Buffer(buffer) => it.buffers.push((buffer, made)),
-                        Handle::Image(image) => it.opaque.push((image, made)),
+                        ResourceHandle::Buffer(buffer) => it.buffers.push((buffer, made)),
+                        ResourceHandle::Image(image) => it.opaque.push((image, made)),
                     }
                 }
-                (SparsePart::Texels(region), Handle::Image(handle)) => {
-                    it.images.extend(of_texels(world, bind.resource, region).map(|(subresource, offset, extent)| {
+                (SparsePart::Texels(region), ResourceHandle::Image(handle)) => {
+                    it.images.extend(sparse_block_regions(world, bind.resource, region).map(|(subresource, offset, extent)| {
                         let flags = vk::SparseMemoryBindFlags(0);
                         (
                             handle,
@@ -309,7 +309,7 @@ impl Sparse {
                         )
                     }));
                 }
-                (SparsePart::Texels(_), Handle::Buffer(_)) => {}
+                (SparsePart::Texels(_), ResourceHandle::Buffer(_)) => {}
             }
         }
         it
@@ -336,10 +336,10 @@ impl Sparse {
     }
 }
 
-type Block = (vk::ImageSubresource, vk::Offset3D, vk::Extent3D);
+type SparseBlockRegion = (vk::ImageSubresource, vk::Offset3D, vk::Extent3D);
 
-fn of_texels(world: &World<'_>, resource: ResourceId, region: &ImageRegion) -> impl Iterator<Item = Block> {
-    let own = image(world.script.program, resource).map_or(Vec::new(), |it| texels(it, region));
+fn sparse_block_regions(world: &LiveDevice<'_>, resource: ResourceId, region: &ImageRegion) -> impl Iterator<Item = SparseBlockRegion> {
+    let own = image(world.scenario.program, resource).map_or(Vec::new(), |it| copy_boxes(it, region));
     own.into_iter().map(|it| {
         let subresource = vk::ImageSubresource {
             aspect_mask: vk::ImageAspectFlags(it.aspect),

@@ -13,7 +13,7 @@ mod mutate;
 mod random;
 mod world;
 
-pub use call::{CallMemory, Options, random_image};
+pub use call::{CallMemory, CallOptions, random_call_memory};
 pub use mutate::mutate;
 pub use random::Random;
-pub use world::World;
+pub use world::SyntheticObjects;

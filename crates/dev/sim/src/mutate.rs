@@ -8,10 +8,10 @@ pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
         if words.is_empty() {
             return;
         }
-        let at = place(words.len(), random);
+        let at = random_word_index(words.len(), random);
         match random.below(8) {
             0 => words[at] ^= 1 << random.below(64),
-            1 => words[at] = random.word(),
+            1 => words[at] = random.next_u64(),
             2 => words[at] = random.below(words.len() as u64 + 4) * 8,
             3 => words[at] = words[at] & !0xffff_ffff | random.below(6),
             4 => words[at] |= 0xffff_ffff << (random.below(2) * 32),
@@ -26,7 +26,7 @@ pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
 }
 
 /// Mostly behind the head, whose damage shows at once.
-fn place(words: usize, random: &mut Random) -> usize {
+fn random_word_index(words: usize, random: &mut Random) -> usize {
     const HEAD_WORDS: usize = 2;
     if words <= HEAD_WORDS || random.one_in(8) {
         return random.below(words as u64) as usize;

@@ -10,7 +10,7 @@ impl Random {
         Random(seed.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
     }
 
-    pub fn word(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -19,7 +19,7 @@ impl Random {
 
     /// A number below `end`, which must not be zero.
     pub fn below(&mut self, end: u64) -> u64 {
-        (self.word() >> 11) % end
+        (self.next_u64() >> 11) % end
     }
 
     /// True once in `times`.

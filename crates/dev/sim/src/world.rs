@@ -7,19 +7,19 @@ use lavascope_record::walk::StructFrame;
 
 /// The facts about objects are functions of their serial numbers, so both sides of a round trip agree.
 #[derive(Clone, Copy, Default)]
-pub struct World;
+pub struct SyntheticObjects;
 
-const MARK: u64 = 0x5a << 48;
+const HANDLE_TAG: u64 = 0x5a << 48;
 
-impl World {
+impl SyntheticObjects {
     /// The handle of a serial number.
     pub fn handle_of(ty: HandleType, serial: u64) -> u64 {
-        MARK | (ty as u64) << 32 | serial & 0xffff
+        HANDLE_TAG | (ty as u64) << 32 | serial & 0xffff
     }
 
     /// The id of a handle; unknown for one that is not of this world.
     pub fn id_of(ty: HandleType, handle: u64) -> ObjectId {
-        if handle >> 48 == MARK >> 48 && handle >> 32 & 0xff == ty as u64 {
+        if handle >> 48 == HANDLE_TAG >> 48 && handle >> 32 & 0xff == ty as u64 {
             return ObjectId::new(ty, handle & 0xffff_ffff).unwrap_or(ObjectId::unknown(ty));
         }
         ObjectId::unknown(ty)
@@ -28,7 +28,7 @@ impl World {
     /// The handle of an id.
     pub fn handle_of_id(id: ObjectId) -> u64 {
         match id.ty() {
-            Some(ty) if !id.is_unknown() => MARK | (ty as u64) << 32 | id.serial(),
+            Some(ty) if !id.is_unknown() => HANDLE_TAG | (ty as u64) << 32 | id.serial(),
             _ => 0xdead,
         }
     }
@@ -38,7 +38,7 @@ fn serial(handle: u64) -> u64 {
     handle & 0xffff
 }
 
-impl PackContext for World {
+impl PackContext for SyntheticObjects {
     fn is_secondary(&self, command_buffer: u64) -> Option<bool> {
         Some(serial(command_buffer) % 2 == 1)
     }

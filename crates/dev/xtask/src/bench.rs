@@ -6,7 +6,7 @@ mod replay;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use lavascope_bench::Entry;
+use lavascope_bench::BenchEntry;
 
 use crate::process::{self, cargo};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: 
         if instructions {
             let binary = binary(root, package, bench)?;
             for entry in &mut measured {
-                entry.instructions = count(root, &binary, &entry.name)?;
+                entry.instructions = count_instructions(root, &binary, &entry.name)?;
             }
         }
         entries.extend(measured);
@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: 
     Ok(())
 }
 
-fn measure(root: &Path, package: &str, bench: &str, filter: Option<&str>) -> Result<Vec<Entry>> {
+fn measure(root: &Path, package: &str, bench: &str, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
     let mut arguments = vec!["bench", "--quiet", "--package", package, "--bench", bench, "--"];
     arguments.extend(filter);
     let output = process::output(root, &cargo(), &arguments)?;
@@ -76,13 +76,13 @@ fn binary(root: &Path, package: &str, bench: &str) -> Result<String> {
 
 /// Instructions of one operation: the difference of two runs, so that start and set-up drop out. None for an entry that
 /// cannot be run by itself.
-fn count(root: &Path, binary: &str, name: &str) -> Result<Option<f64>> {
+fn count_instructions(root: &Path, binary: &str, name: &str) -> Result<Option<f64>> {
     const TIMES: u64 = 10_000;
-    let (few, many) = (collected(root, binary, name, TIMES)?, collected(root, binary, name, 2 * TIMES)?);
+    let (few, many) = (collect_instructions(root, binary, name, TIMES)?, collect_instructions(root, binary, name, 2 * TIMES)?);
     Ok(few.zip(many).map(|(few, many)| (many.saturating_sub(few)) as f64 / TIMES as f64))
 }
 
-fn collected(root: &Path, binary: &str, name: &str, times: u64) -> Result<Option<u64>> {
+fn collect_instructions(root: &Path, binary: &str, name: &str, times: u64) -> Result<Option<u64>> {
     let times = times.to_string();
     let arguments = ["--tool=callgrind", "--callgrind-out-file=/dev/null", binary, "--count", name, &times];
     let output = process::output(root, "valgrind", &arguments)
@@ -92,7 +92,7 @@ fn collected(root: &Path, binary: &str, name: &str, times: u64) -> Result<Option
     Ok(line.and_then(|it| it.split_whitespace().last()).and_then(|it| it.parse().ok()))
 }
 
-fn print(entries: &[Entry]) {
+fn print(entries: &[BenchEntry]) {
     let width = entries.iter().map(|it| it.name.len()).max().unwrap_or(0);
     let head = ["unit", "bare", "ours", "added", "peer", "times", "ratio", "limit", "process", "instr."];
     println!("{:width$} {}", "name", head.map(|it| format!("{it:>8}")).join(" "));

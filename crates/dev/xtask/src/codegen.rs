@@ -9,7 +9,7 @@ use crate::fresh::{orphans, stale};
 use crate::{process, registry_files};
 
 pub(crate) fn run(root: &Path, is_check: bool) -> Result<()> {
-    registry_files::provide(root)?;
+    registry_files::ensure(root)?;
     let files = files(root)?;
     let stale = stale(root, &files)?;
     if is_check {

@@ -19,25 +19,25 @@ use crate::process::{self, cargo};
 use crate::screen::Screen;
 use crate::system;
 use hazards::{Hazard, Hazards};
-use notes::Notes;
+use notes::KnownDifferences;
 use programs::Driver;
-pub(crate) use programs::{Program, foreign};
-pub(crate) use tools::Bench;
+pub(crate) use programs::{ComparedCase, foreign};
+pub(crate) use tools::ToolEnvironment;
 use tools::Tool;
 
 /// Those whose verdicts are compared.
-const JUDGES: [Tool; 3] = [Tool::Old, Tool::New, Tool::Ours];
+const COMPARED_TOOLS: [Tool; 3] = [Tool::Old, Tool::New, Tool::Ours];
 /// What core validation says of a missing dependency between subpasses; it is what the fault leaves out.
 const CORE_KNOWN: (&str, &str) = ("fault-subpass", "UNASSIGNED-CoreValidation-DrawState-InvalidRenderpass");
 /// The sample cannot run there.
-const LACKS: i32 = 2;
+const EXIT_UNSUPPORTED: i32 = 2;
 
 /// One program under all tools.
 #[derive(Serialize)]
-struct Row {
+struct ComparedProgram {
     program: String,
     driver: &'static str,
-    runs: BTreeMap<&'static str, Run>,
+    runs: BTreeMap<&'static str, ToolRun>,
     differences: Vec<Difference>,
     /// What core validation complains of, where it is asked.
     core: Vec<String>,
@@ -48,14 +48,14 @@ struct Row {
 }
 
 #[derive(Clone, Serialize)]
-struct Run {
+struct ToolRun {
     seconds: f64,
     exit_code: Option<i32>,
-    hazards: Vec<Told>,
+    hazards: Vec<ReportedHazard>,
 }
 
 #[derive(Clone, Serialize)]
-struct Told {
+struct ReportedHazard {
     hazard: Hazard,
     count: u64,
 }
@@ -69,7 +69,7 @@ struct Difference {
 }
 
 pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bool) -> Result<()> {
-    let notes = Notes::read(root)?;
+    let notes = KnownDifferences::read(root)?;
     let (bench, _screen) = prepare(root, no_install)?;
     let mut rows = Vec::new();
     println!(
@@ -86,103 +86,103 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
         let text = serde_json::to_string_pretty(&rows)? + "\n";
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
-    conclude(&rows, &notes, filter)
+    check_differences(&rows, &notes, filter)
 }
 
 /// Gets and builds everything.
-fn prepare(root: &Path, no_install: bool) -> Result<(Bench, Screen)> {
-    let (bench, screen) = stage(root, no_install)?;
-    tools::provide_new_layer(&bench.folder)?;
+fn prepare(root: &Path, no_install: bool) -> Result<(ToolEnvironment, Screen)> {
+    let (bench, screen) = prepare_programs(root, no_install)?;
+    tools::ensure_new_layer(&bench.folder)?;
     Ok((bench, screen))
 }
 
 /// Gets and builds what the programs need, and what is ours.
-pub(crate) fn stage(root: &Path, no_install: bool) -> Result<(Bench, Screen)> {
-    system::provide_for_comparison(root, no_install)?;
+pub(crate) fn prepare_programs(root: &Path, no_install: bool) -> Result<(ToolEnvironment, Screen)> {
+    system::ensure_for_comparison(root, no_install)?;
     let program = std::env::current_exe().context("the place of this program is not known")?;
     // `target/debug/xtask`
     let built = program.parent().context("this program is not in a build folder")?.to_owned();
     let folder = built.parent().context("this program is not in a build folder")?.join("compare");
-    process::provide_python(root, &folder.join("python"), &programs::PYTHON_PACKAGES)?;
+    process::ensure_python_packages(root, &folder.join("python"), &programs::PYTHON_PACKAGES)?;
     let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
     let arguments: Vec<&str> = ["build"].into_iter().chain(packages.iter().flat_map(|it| ["--package", it])).collect();
     process::run(root, &cargo(), &arguments)?;
     let lavapipe = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;
     let screen = Screen::start()?;
-    Ok((Bench::new(folder, built, screen.display.clone(), lavapipe)?, screen))
+    Ok((ToolEnvironment::new(folder, built, screen.display.clone(), lavapipe)?, screen))
 }
 
 /// None where the driver has not what a sample needs.
-fn compare(bench: &Bench, program: &Program, notes: &Notes) -> Result<Option<Row>> {
-    let (bare, _) = once(bench, program, Tool::Bare)?;
-    if program.is_sample() && bare.exit_code == Some(LACKS) {
+fn compare(bench: &ToolEnvironment, program: &ComparedCase, notes: &KnownDifferences) -> Result<Option<ComparedProgram>> {
+    let (bare, _) = run_tool(bench, program, Tool::Bare)?;
+    if program.is_sample() && bare.exit_code == Some(EXIT_UNSUPPORTED) {
         return Ok(None);
     }
     let mut runs = BTreeMap::from([(Tool::Bare.name(), bare.clone())]);
     let mut told: BTreeMap<Hazard, BTreeSet<&'static str>> = BTreeMap::new();
-    for tool in JUDGES {
-        let (run, hazards) = once(bench, program, tool)?;
+    for tool in COMPARED_TOOLS {
+        let (run, hazards) = run_tool(bench, program, tool)?;
         for hazard in hazards.into_keys() {
             told.entry(hazard).or_default().insert(tool.name());
         }
         runs.insert(tool.name(), run);
     }
-    let differing = told.into_iter().filter(|it| it.1.len() < JUDGES.len());
+    let differing = told.into_iter().filter(|it| it.1.len() < COMPARED_TOOLS.len());
     let differences = differing.map(|(hazard, told_by)| {
         let (hazard, told_by) = (hazard.text(), told_by.into_iter().collect::<Vec<_>>());
-        let is_explained = notes.explain(&program.name, &told_by, &hazard);
+        let is_explained = notes.mark_explained(&program.name, &told_by, &hazard);
         Difference { hazard, told_by, is_explained }
     });
     let differences = differences.collect();
-    let core = if program.is_sample() { core(bench, program)? } else { Vec::new() };
+    let core = if program.is_sample() { core_messages(bench, program)? } else { Vec::new() };
     let is_disturbed = runs.values().any(|it| it.exit_code != bare.exit_code);
-    let is_false = program.is_right() && !runs[Tool::Ours.name()].hazards.is_empty();
+    let is_false = program.is_clean() && !runs[Tool::Ours.name()].hazards.is_empty();
     let driver = if program.driver == Driver::Null { "null driver" } else { "lavapipe" };
-    Ok(Some(Row { program: program.name.clone(), driver, runs, differences, core, is_disturbed, is_false }))
+    Ok(Some(ComparedProgram { program: program.name.clone(), driver, runs, differences, core, is_disturbed, is_false }))
 }
 
-fn once(bench: &Bench, program: &Program, tool: Tool) -> Result<(Run, Hazards)> {
+fn run_tool(bench: &ToolEnvironment, program: &ComparedCase, tool: Tool) -> Result<(ToolRun, Hazards)> {
     let begin = Instant::now();
-    let Output { exit_code, log, said } = output(bench, program, tool)?;
+    let ToolOutput { exit_code, log, stderr: said } = run_output(bench, program, tool)?;
     let hazards = match tool {
         Tool::Bare | Tool::Core => Hazards::new(),
-        Tool::Old | Tool::New => hazards::of_log(&log),
+        Tool::Old | Tool::New => hazards::hazards_of_log(&log),
         Tool::Ours => {
             let report = serde_json::from_str(&log);
-            hazards::of_report(&report.with_context(|| format!("{}: lavascope wrote no report\n{said}", program.name))?)
+            hazards::hazards_of_report(&report.with_context(|| format!("{}: lavascope wrote no report\n{said}", program.name))?)
         }
     };
-    let told = hazards.iter().map(|(hazard, count)| Told { hazard: hazard.clone(), count: *count });
-    Ok((Run { seconds: begin.elapsed().as_secs_f64(), exit_code, hazards: told.collect() }, hazards))
+    let told = hazards.iter().map(|(hazard, count)| ReportedHazard { hazard: hazard.clone(), count: *count });
+    Ok((ToolRun { seconds: begin.elapsed().as_secs_f64(), exit_code, hazards: told.collect() }, hazards))
 }
 
 /// Messages of core validation that the sample may not cause.
-fn core(bench: &Bench, program: &Program) -> Result<Vec<String>> {
-    let Output { log, .. } = output(bench, program, Tool::Core)?;
+fn core_messages(bench: &ToolEnvironment, program: &ComparedCase) -> Result<Vec<String>> {
+    let ToolOutput { log, .. } = run_output(bench, program, Tool::Core)?;
     let is_known = |it: &String| (program.name.as_str(), it.as_str()) == CORE_KNOWN;
     Ok(hazards::others_of_log(&log).into_iter().filter(|it| !is_known(it)).collect())
 }
 
 /// What came out of a run.
-struct Output {
+struct ToolOutput {
     exit_code: Option<i32>,
     /// What the tool wrote to its file.
     log: String,
     /// What both said on standard error.
-    said: String,
+    stderr: String,
 }
 
-fn output(bench: &Bench, program: &Program, tool: Tool) -> Result<Output> {
+fn run_output(bench: &ToolEnvironment, program: &ComparedCase, tool: Tool) -> Result<ToolOutput> {
     let log = bench.log(tool);
     // A run that writes nothing must not be taken for the one before.
     let _ = std::fs::remove_file(&log);
     let mut command = bench.command(program, tool);
     let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
     let log = std::fs::read(&log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
-    Ok(Output { exit_code: output.status.code(), log, said: String::from_utf8_lossy(&output.stderr).into_owned() })
+    Ok(ToolOutput { exit_code: output.status.code(), log, stderr: String::from_utf8_lossy(&output.stderr).into_owned() })
 }
 
-fn print(row: &Row) {
+fn print(row: &ComparedProgram) {
     let cell = |tool: Tool| {
         let run = &row.runs[tool.name()];
         let count = run.hazards.len();
@@ -208,7 +208,7 @@ fn print(row: &Row) {
     }
 }
 
-fn conclude(rows: &[Row], notes: &Notes, filter: &str) -> Result<()> {
+fn check_differences(rows: &[ComparedProgram], notes: &KnownDifferences, filter: &str) -> Result<()> {
     let differences = || rows.iter().flat_map(|it| &it.differences);
     let open = differences().filter(|it| !it.is_explained).count();
     let invalid = rows.iter().filter(|it| !it.core.is_empty()).count();

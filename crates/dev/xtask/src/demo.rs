@@ -17,7 +17,7 @@ const PACKAGES: [&str; 4] = ["lavascope-cli", "lavascope-layer", "lavascope-null
 
 /// What to do with the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum DemoMode {
     /// Print them and run nothing.
     Plan,
     Run {
@@ -26,7 +26,7 @@ pub(crate) enum Wanted {
 }
 
 /// One stop of the tour.
-struct Step {
+struct TourStep {
     title: &'static str,
     /// One or two sentences.
     explanation: &'static str,
@@ -35,21 +35,21 @@ struct Step {
     needs: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) fn run(root: &Path, wanted: Wanted) -> Result<()> {
-    let (release, look) = (release_folder(root)?, Look::for_stdout());
+pub(crate) fn run(root: &Path, wanted: DemoMode) -> Result<()> {
+    let (release, look) = (release_folder(root)?, TextStyle::for_stdout());
     let tour = tour(&release);
-    let Wanted::Run { no_install } = wanted else {
+    let DemoMode::Run { no_install } = wanted else {
         print!("{}", plan(&tour, look));
         return Ok(());
     };
-    if let Err(error) = system::provide_for_demo(root, no_install) {
+    if let Err(error) = system::ensure_for_demo(root, no_install) {
         // What the user has to do first is told apart from a tour that failed.
         eprintln!("Error: {error:#}");
         std::process::exit(2);
     }
     build(root)?;
     let begin = Instant::now();
-    let walked = walk(root, &tour, look)?;
+    let walked = run_tour(root, &tour, look)?;
     println!("\n{} of {} steps in {:.0} s", walked.ran, tour.len(), begin.elapsed().as_secs_f64());
     if !walked.failed.is_empty() {
         bail!("these steps failed: {}", walked.failed.join(", "));
@@ -58,26 +58,26 @@ pub(crate) fn run(root: &Path, wanted: Wanted) -> Result<()> {
 }
 
 /// The steps, with the programs of a release build in `release`.
-fn tour(release: &str) -> Vec<Step> {
+fn tour(release: &str) -> Vec<TourStep> {
     let (lavascope, samples) =
         (quoted(&format!("{release}/lavascope")), quoted(&format!("{release}/lavascope-samples")));
     let calls = quoted(&format!("{release}/demo-calls.txt"));
     vec![
-        Step {
+        TourStep {
             title: "What is here",
             explanation: "The doctor asks the Vulkan loader what it has. In full it also lists every manifest, and what \
                           mends whatever is broken.",
             commands: vec![format!("{lavascope} doctor | head -n 8")],
             needs: &[],
         },
-        Step {
+        TourStep {
             title: "A program under the layer",
             explanation: "A sample draws a triangle without a window and checks its own pixels; it would complain. The \
                           layer stands between it and the driver, and counts its calls.",
             commands: vec![format!("{lavascope} run --stats -- {samples} triangle-dynamic")],
             needs: &[],
         },
-        Step {
+        TourStep {
             title: "Every call, by its C names",
             explanation: "The same sample with every call printed, in and out: how it begins, and a barrier. Objects \
                           have numbers that do not change from run to run.",
@@ -88,21 +88,21 @@ fn tour(release: &str) -> Vec<Step> {
             ],
             needs: &[],
         },
-        Step {
+        TourStep {
             title: "Many threads",
             explanation: "Four threads record command buffers at the same time. The layer tells how many threads there \
                           were, and what they called.",
             commands: vec![format!("{lavascope} run --stats -- {samples} threads --threads 4")],
             needs: &[],
         },
-        Step {
+        TourStep {
             title: "A program with a window",
             explanation: "vkcube draws 60 frames into a virtual screen. It is started by another program, and the report \
                           finds it all the same.",
             commands: vec![format!("{lavascope} run --stats -- xvfb-run --auto-servernum vkcube --c 60")],
             needs: &[("vkcube", "vulkan-tools"), ("xvfb-run", "xvfb"), ("xauth", "xauth")],
         },
-        Step {
+        TourStep {
             title: "Without a GPU and without a driver",
             explanation: "The null driver accepts every command of Vulkan and draws nothing, so the sample does not look \
                           at its pixels. Queues, ray tracing and video can be tested where no hardware has them.",
@@ -116,15 +116,15 @@ fn tour(release: &str) -> Vec<Step> {
 }
 
 /// The steps as text.
-fn plan(tour: &[Step], look: Look) -> String {
+fn plan(tour: &[TourStep], look: TextStyle) -> String {
     let steps = tour.iter().enumerate().map(|(at, step)| {
         let commands = step.commands.iter().map(|it| format!("$ {it}\n")).collect::<String>();
-        format!("{}\n{commands}", head(at, tour.len(), step, look))
+        format!("{}\n{commands}", step_heading(at, tour.len(), step, look))
     });
     steps.collect::<Vec<_>>().join("\n")
 }
 
-fn head(at: usize, count: usize, step: &Step, look: Look) -> String {
+fn step_heading(at: usize, count: usize, step: &TourStep, look: TextStyle) -> String {
     let title = look.bold(&format!("{}/{count} {}", at + 1, step.title));
     let needs = step.needs.iter().map(|it| it.0).collect::<Vec<_>>().join(", ");
     let needs = if needs.is_empty() { needs } else { format!(" (where there is {needs})") };
@@ -139,28 +139,28 @@ fn build(root: &Path) -> Result<()> {
 
 /// How the tour went.
 #[derive(Default)]
-struct Walked {
+struct TourResult {
     /// Without those that were left out.
     ran: usize,
     /// Their titles.
     failed: Vec<&'static str>,
 }
 
-fn walk(root: &Path, tour: &[Step], look: Look) -> Result<Walked> {
+fn run_tour(root: &Path, tour: &[TourStep], look: TextStyle) -> Result<TourResult> {
     // The tour shows the same on every machine, whatever GPU is there.
     let driver = system::lavapipe().context("there is no lavapipe: `apt-get install mesa-vulkan-drivers`")?;
     println!("\nEvery step runs on Mesa's driver for the CPU:");
     println!("$ export VK_DRIVER_FILES={driver} VK_ICD_FILENAMES={driver}");
-    let mut walked = Walked::default();
+    let mut walked = TourResult::default();
     for (at, step) in tour.iter().enumerate() {
-        println!("\n{}", head(at, tour.len(), step, look));
+        println!("\n{}", step_heading(at, tour.len(), step, look));
         let missing: Vec<_> = step.needs.iter().filter(|it| !is_on_path(it.0)).map(|it| it.1).collect();
         if !missing.is_empty() {
             println!("left out; `apt-get install {}` brings what it needs", missing.join(" "));
             continue;
         }
         walked.ran += 1;
-        if !walk_step(root, step, &driver, look)? {
+        if !run_step(root, step, &driver, look)? {
             println!("{}", look.bold("this step failed"));
             walked.failed.push(step.title);
         }
@@ -169,7 +169,7 @@ fn walk(root: &Path, tour: &[Step], look: Look) -> Result<Walked> {
 }
 
 /// Whether all commands of a step succeeded; after one that did not the rest is left out.
-fn walk_step(root: &Path, step: &Step, driver: &str, look: Look) -> Result<bool> {
+fn run_step(root: &Path, step: &TourStep, driver: &str, look: TextStyle) -> Result<bool> {
     for command in &step.commands {
         println!("{}", look.bold(&format!("$ {command}")));
         let mut shell = Command::new("sh");
@@ -202,13 +202,13 @@ fn is_on_path(program: &str) -> bool {
 
 /// Bold text, or nothing where it would be noise.
 #[derive(Clone, Copy)]
-struct Look {
+struct TextStyle {
     is_on: bool,
 }
 
-impl Look {
-    fn for_stdout() -> Look {
-        Look { is_on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
+impl TextStyle {
+    fn for_stdout() -> TextStyle {
+        TextStyle { is_on: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
     }
 
     fn bold(self, text: &str) -> String {
@@ -225,15 +225,15 @@ mod tests {
     #[test]
     fn the_plan_has_every_title_and_command() {
         let tour = tour("target/release");
-        let text = plan(&tour, Look { is_on: false });
+        let text = plan(&tour, TextStyle { is_on: false });
         for step in &tour {
             assert!(text.contains(step.title) && text.contains(step.explanation));
             assert!(step.commands.iter().all(|it| text.contains(&format!("\n$ {it}\n"))), "{text}");
         }
         let first = "1/1 What is here\nThe doctor asks the Vulkan loader what it has. In full it also lists every manifest, \
                      and what mends whatever is broken.\n$ target/release/lavascope doctor | head -n 8\n";
-        assert_eq!(plan(&tour[..1], Look { is_on: false }), first);
-        assert!(plan(&tour[..1], Look { is_on: true }).starts_with("\x1b[1m1/1 What is here\x1b[0m\n"));
+        assert_eq!(plan(&tour[..1], TextStyle { is_on: false }), first);
+        assert!(plan(&tour[..1], TextStyle { is_on: true }).starts_with("\x1b[1m1/1 What is here\x1b[0m\n"));
     }
 
     #[test]
@@ -257,13 +257,13 @@ mod tests {
     /// A script stands in for the suite, so that this needs no build.
     #[test]
     fn a_failed_command_ends_its_step_and_is_told() {
-        let step = |commands: &[&str]| Step {
+        let step = |commands: &[&str]| TourStep {
             title: "t",
             explanation: "e.",
             commands: commands.iter().map(|&it| it.to_owned()).collect(),
             needs: &[],
         };
-        let walk = |commands| walk_step(Path::new("/"), &step(commands), "d", Look { is_on: false }).expect("a shell");
+        let walk = |commands| run_step(Path::new("/"), &step(commands), "d", TextStyle { is_on: false }).expect("a shell");
         assert!(walk(&["test \"$VK_DRIVER_FILES$VK_ICD_FILENAMES\" = dd", "true"]));
         assert!(!walk(&["false", "kill -9 $PPID"]));
     }

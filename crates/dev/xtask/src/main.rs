@@ -35,13 +35,13 @@ use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The commands contributors to Lavascope run")]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Install what is missing, build, and show in a minute what the suite does.
     Demo {
         /// Never install system packages; say what is missing instead.
@@ -193,33 +193,33 @@ enum Command {
 
 fn main() -> Result<()> {
     let root = root();
-    match Arguments::parse().command {
-        Command::Demo { plan: true, .. } => demo::run(&root, demo::Wanted::Plan),
-        Command::Demo { plan: false, no_install } => demo::run(&root, demo::Wanted::Run { no_install }),
-        Command::Test { no_install } => test::run(&root, no_install),
-        Command::Codegen { check } => codegen::run(&root, check),
-        Command::Shaders => shaders::run(&root),
-        Command::Tidy => run_tidy(&root),
-        Command::Bless => bless::run(&root),
-        Command::Bench { json, instructions, filter } => {
+    match XtaskArguments::parse().command {
+        XtaskCommand::Demo { plan: true, .. } => demo::run(&root, demo::DemoMode::Plan),
+        XtaskCommand::Demo { plan: false, no_install } => demo::run(&root, demo::DemoMode::Run { no_install }),
+        XtaskCommand::Test { no_install } => test::run(&root, no_install),
+        XtaskCommand::Codegen { check } => codegen::run(&root, check),
+        XtaskCommand::Shaders => shaders::run(&root),
+        XtaskCommand::Tidy => run_tidy(&root),
+        XtaskCommand::Bless => bless::run(&root),
+        XtaskCommand::Bench { json, instructions, filter } => {
             bench::run(&root, json.as_deref(), instructions, filter.as_deref())
         }
-        Command::Vkcube { pairs, stats: true, json } => {
-            vkcube::run(&root, pairs, vkcube::Layer::Counts, json.as_deref())
+        XtaskCommand::Vkcube { pairs, stats: true, json } => {
+            vkcube::run(&root, pairs, vkcube::VkcubeLayer::Counts, json.as_deref())
         }
-        Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
-        Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
-        Command::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
-        Command::Platforms { check: true, no_install } => platforms::run(&root, platforms::Wanted::Check, no_install),
-        Command::Platforms { check: false, no_install } => platforms::run(&root, platforms::Wanted::Build, no_install),
-        Command::Sim { programs, seed } => sim::run(&root, programs, seed),
-        Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
-        Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),
-        Command::Fuzz { records, seed, traces, .. } => fuzz::run(&root, records, seed, traces),
-        Command::Sanitize { no_install, filter } => sanitize::run(&root, &filter, no_install),
-        Command::Soak { minutes } => soak::run(&root, minutes),
-        Command::Nightly { seed, minutes, steps } => nightly::run(&root, &nightly::Night { steps, seed, minutes }),
-        Command::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::Wanted { kills, damages, seed }),
+        XtaskCommand::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::VkcubeLayer::Off, json.as_deref()),
+        XtaskCommand::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
+        XtaskCommand::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
+        XtaskCommand::Platforms { check: true, no_install } => platforms::run(&root, platforms::PlatformBuild::Check, no_install),
+        XtaskCommand::Platforms { check: false, no_install } => platforms::run(&root, platforms::PlatformBuild::Build, no_install),
+        XtaskCommand::Sim { programs, seed } => sim::run(&root, programs, seed),
+        XtaskCommand::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
+        XtaskCommand::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),
+        XtaskCommand::Fuzz { records, seed, traces, .. } => fuzz::run(&root, records, seed, traces),
+        XtaskCommand::Sanitize { no_install, filter } => sanitize::run(&root, &filter, no_install),
+        XtaskCommand::Soak { minutes } => soak::run(&root, minutes),
+        XtaskCommand::Nightly { seed, minutes, steps } => nightly::run(&root, &nightly::NightlyRequest { steps, seed, minutes }),
+        XtaskCommand::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::ProofCounts { kills, damages, seed }),
     }
 }
 

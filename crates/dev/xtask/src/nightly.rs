@@ -14,8 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
-use page::{Page, Row};
-use steps::{STEPS, Step, Work};
+use page::{NightlyPage, NightlyRow};
+use steps::{STEPS, NightlyStep, StepAction};
 
 /// Where the results stand.
 const PAGE: &str = "docs/nightly.md";
@@ -24,7 +24,7 @@ const PAGE: &str = "docs/nightly.md";
 const MINUTES: f64 = 30.0;
 
 /// What one night is asked for.
-pub(crate) struct Night {
+pub(crate) struct NightlyRequest {
     /// Names of steps; all where there are none.
     pub(crate) steps: Vec<String>,
     pub(crate) seed: Option<u64>,
@@ -35,30 +35,30 @@ pub(crate) struct Night {
 
 /// What became of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Outcome {
+struct StepCounts {
     count: u64,
     failed: u64,
 }
 
-pub(crate) fn run(root: &Path, night: &Night) -> Result<()> {
-    let wanted = chosen(&night.steps)?;
-    let seed = night.seed.map_or_else(fresh_seed, Ok)?;
+pub(crate) fn run(root: &Path, night: &NightlyRequest) -> Result<()> {
+    let wanted = find_steps(&night.steps)?;
+    let seed = night.seed.map_or_else(new_seed, Ok)?;
     let limit = night.minutes.map(|it| Duration::try_from_secs_f64(it * 60.0)).transpose()?;
     println!("seed {seed}: `cargo xtask nightly --seed {seed}` does the same again");
     let mut failed = Vec::new();
     for step in wanted {
         println!("\n== {}: {}", step.name, step.what);
-        let (about, begin) = (About::now(root)?, Instant::now());
-        let outcome = perform(root, step, seed, limit).unwrap_or_else(|error| {
+        let (about, begin) = (RunInfo::now(root)?, Instant::now());
+        let outcome = run_step(root, step, seed, limit).unwrap_or_else(|error| {
             println!("{}: {error:#}", step.name);
-            Outcome { count: 0, failed: 1 }
+            StepCounts { count: 0, failed: 1 }
         });
         if outcome.failed > 0 {
             failed.push(step.name);
         }
         let seed = if step.has_seed() { seed.to_string() } else { "none".to_owned() };
         let seconds = begin.elapsed().as_secs();
-        let row = Row::new(step, &seed, outcome, Duration::from_secs(seconds), &about);
+        let row = NightlyRow::new(step, &seed, outcome, Duration::from_secs(seconds), &about);
         println!("== {}: {} {}, {} failed, {}", step.name, outcome.count, step.unit, outcome.failed, row.time);
         write(root, row)?;
     }
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path, night: &Night) -> Result<()> {
 }
 
 /// The steps of these names, in the order of the list.
-fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
+fn find_steps(names: &[String]) -> Result<Vec<&'static NightlyStep>> {
     let known: Vec<&str> = STEPS.iter().map(|it| it.name).collect();
     for name in names {
         ensure!(known.contains(&name.as_str()), "there is no step `{name}`; there are {}", known.join(", "));
@@ -76,19 +76,19 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
 }
 
 /// Another one each night, short enough to be typed.
-fn fresh_seed() -> Result<u64> {
+fn new_seed() -> Result<u64> {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the clock is wrong")?;
     Ok(time.as_secs() % 1_000_000_000)
 }
 
 /// What a result is of.
-struct About {
+struct RunInfo {
     commit: String,
     date: String,
 }
 
-impl About {
-    fn now(root: &Path) -> Result<About> {
+impl RunInfo {
+    fn now(root: &Path) -> Result<RunInfo> {
         let said = |program: &str, arguments: &[&str]| -> Result<String> {
             let output = process::output(root, program, arguments)?;
             ensure!(output.status.success(), "`{program} {}` failed", arguments.join(" "));
@@ -99,26 +99,26 @@ impl About {
         if changes.lines().any(|it| !it.ends_with(PAGE)) {
             commit += " and changes";
         }
-        Ok(About { commit, date: said("date", &["-u", "+%Y-%m-%d %H:%M"])? })
+        Ok(RunInfo { commit, date: said("date", &["-u", "+%Y-%m-%d %H:%M"])? })
     }
 }
 
 /// Performs a step, with other seeds until its time is over if it has those.
-fn perform(root: &Path, step: &Step, seed: u64, limit: Option<Duration>) -> Result<Outcome> {
+fn run_step(root: &Path, step: &NightlyStep, seed: u64, limit: Option<Duration>) -> Result<StepCounts> {
     let begin = Instant::now();
     let time = limit.unwrap_or(Duration::from_secs_f64(MINUTES * 60.0));
-    let mut all = Outcome::default();
+    let mut all = StepCounts::default();
     for round in 0.. {
         let outcome = match step.work {
-            Work::Command { words, count, failed } => {
-                let words = steps::filled(words, step.seed_of(seed, round), time);
+            StepAction::Command { words, count, failed } => {
+                let words = steps::fill_placeholders(words, step.seed_of(seed, round), time);
                 let mut command = Command::new(cargo());
-                let (status, text) = process::run_and_keep(command.args(&words).current_dir(root))?;
-                let failed = failed.and_then(|it| steps::sum(it, &text)).unwrap_or(0);
+                let (status, text) = process::run_and_capture(command.args(&words).current_dir(root))?;
+                let failed = failed.and_then(|it| steps::sum_matches(it, &text)).unwrap_or(0);
                 let failed = if status.success() { failed } else { failed.max(1) };
-                Outcome { count: count.iter().filter_map(|it| steps::sum(it, &text)).sum(), failed }
+                StepCounts { count: count.iter().filter_map(|it| steps::sum_matches(it, &text)).sum(), failed }
             }
-            Work::Repeat(test) => repeat::run(root, &test, limit)?,
+            StepAction::Repeat(test) => repeat::run(root, &test, limit)?,
         };
         (all.count, all.failed) = (all.count + outcome.count, all.failed + outcome.failed);
         if !step.is_repeated() || begin.elapsed() >= time || outcome.failed > 0 {
@@ -126,14 +126,14 @@ fn perform(root: &Path, step: &Step, seed: u64, limit: Option<Duration>) -> Resu
         }
     }
     // A step that counted nothing has shown nothing.
-    Ok(if all.count == 0 { Outcome { failed: all.failed.max(1), ..all } } else { all })
+    Ok(if all.count == 0 { StepCounts { failed: all.failed.max(1), ..all } } else { all })
 }
 
 /// Puts a row into the page; the others stay.
-fn write(root: &Path, row: Row) -> Result<()> {
+fn write(root: &Path, row: NightlyRow) -> Result<()> {
     let path = root.join(PAGE);
-    let mut page = std::fs::read_to_string(&path).map(|it| Page::parse(&it)).unwrap_or_default();
-    page.put(row);
+    let mut page = std::fs::read_to_string(&path).map(|it| NightlyPage::parse(&it)).unwrap_or_default();
+    page.insert_row(row);
     let order: Vec<&str> = STEPS.iter().map(|it| it.name).collect();
     // An interrupted write would lose the other rows.
     let new = path.with_extension("md.new");
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_unknown_ones_are_refused() {
-        let names = |it: &[&str]| chosen(&it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+        let names = |it: &[&str]| find_steps(&it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&[]).map(|it| it.len()).ok(), Some(STEPS.len()));
         let two = names(&["sanitize", "sim"]).expect("they are there");
         assert_eq!(two.iter().map(|it| it.name).collect::<Vec<_>>(), ["sim", "sanitize"]);

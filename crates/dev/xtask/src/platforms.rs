@@ -21,18 +21,18 @@ const TOOLS: &str = "aarch64-linux-gnu";
 
 /// What is to be done with the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum PlatformBuild {
     /// Find the errors of the compiler only.
     Check,
     /// Link as well.
     Build,
 }
 
-pub(crate) fn run(root: &Path, wanted: Wanted, no_install: bool) -> Result<()> {
-    system::provide_for_platforms(root, no_install)?;
+pub(crate) fn run(root: &Path, wanted: PlatformBuild, no_install: bool) -> Result<()> {
+    system::ensure_for_platforms(root, no_install)?;
     let folder = root.join("target/platforms");
     let sysroot = sysroot(root, &folder, no_install)?;
-    let what = if wanted == Wanted::Check { "check" } else { "build" };
+    let what = if wanted == PlatformBuild::Check { "check" } else { "build" };
     let arguments = [what, "--workspace", "--locked", "--target", TARGET];
     println!("$ {CARGO} {}", arguments.join(" "));
     let status = cargo(root, &folder, &sysroot).args(arguments).status();

@@ -27,7 +27,7 @@ pub(crate) fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<O
 /// Gets Python packages, and nothing that they need, into a folder, if the right ones are not there.
 ///
 /// Not as a virtual environment: Debian has a package of its own for those.
-pub(crate) fn provide_python(root: &Path, folder: &Path, packages: &[&str]) -> Result<()> {
+pub(crate) fn ensure_python_packages(root: &Path, folder: &Path, packages: &[&str]) -> Result<()> {
     let version = output(root, "python3", &["-c", "import sys; print(sys.implementation.cache_tag)"])?;
     let wanted = format!("{}{}\n", String::from_utf8_lossy(&version.stdout), packages.join("\n"));
     let list = folder.join("packages.txt");
@@ -45,7 +45,7 @@ pub(crate) fn provide_python(root: &Path, folder: &Path, packages: &[&str]) -> R
 }
 
 /// Whether a program answers at all.
-pub(crate) fn exists(program: &str, argument: &str) -> bool {
+pub(crate) fn can_run(program: &str, argument: &str) -> bool {
     Command::new(program).arg(argument).output().is_ok_and(|it| it.status.success())
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn cargo() -> String {
 }
 
 /// Runs a command with its output on the terminal, and keeps a copy of all of it.
-pub(crate) fn run_and_keep(command: &mut Command) -> Result<(ExitStatus, String)> {
+pub(crate) fn run_and_capture(command: &mut Command) -> Result<(ExitStatus, String)> {
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
     let words = words.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>().join(" ");
     println!("$ {words}");

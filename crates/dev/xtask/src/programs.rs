@@ -10,11 +10,11 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::compare::{Bench, Program, foreign, stage};
+use crate::compare::{ToolEnvironment, ComparedCase, foreign, prepare_programs};
 
 /// What became of one program.
 #[derive(Serialize)]
-struct Row {
+struct ReplayedProgram {
     program: String,
     threads: u64,
     calls: u64,
@@ -28,20 +28,20 @@ struct Row {
 }
 
 /// A replay, and what is expected of it.
-struct Replay<'a> {
+struct ReplayRun<'a> {
     name: &'static str,
     file: &'a str,
     options: &'a [&'a str],
 }
 
 pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bool) -> Result<()> {
-    let (bench, _screen) = stage(root, no_install)?;
+    let (bench, _screen) = prepare_programs(root, no_install)?;
     let mut rows = Vec::new();
     let head = ["threads", "calls", "frames", "pictures equal", "bytes equal"];
     println!("{:<12} {:>8} {:>9} {:>7} {:>15} {:>14}", "", head[0], head[1], head[2], head[3], head[4]);
     for program in foreign(filter)? {
         let row = replay_all(&bench, &program).with_context(|| program.name.clone())?;
-        let Row { program, threads, calls, frames, equal_pictures, equal_bytes, faults } = &row;
+        let ReplayedProgram { program, threads, calls, frames, equal_pictures, equal_bytes, faults } = &row;
         println!("{program:<12} {threads:>8} {calls:>9} {frames:>7} {equal_pictures:>15} {equal_bytes:>14}");
         faults.iter().for_each(|it| println!("    {it}"));
         rows.push(row);
@@ -59,7 +59,7 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
 /// Where pictures of the program itself are.
 const ORIGINAL: &str = "original";
 
-fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
+fn replay_all(bench: &ToolEnvironment, program: &ComparedCase) -> Result<ReplayedProgram> {
     let pictures = bench.folder.join(ORIGINAL);
     // Those of another program must not be taken for its own.
     let _ = std::fs::remove_dir_all(&pictures);
@@ -81,19 +81,19 @@ fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
     let compared = if pictures.exists() { &["--compare", ORIGINAL][..] } else { &[] };
     let hashes = bench.folder.join("hashes.json").display().to_string();
     let options = [&["--hashes", &hashes], compared].concat();
-    let first = Replay { name: "replay", file: "program.lava", options: &options }.run(bench, program)?.1;
+    let first = ReplayRun { name: "replay", file: "program.lava", options: &options }.run(bench, program)?.1;
     let number = |told: &Value, what: &str| told[what].as_u64().unwrap_or(0);
     let frames = number(&first, "frames");
     let shown =
         if frames > 0 { &["--recapture", "again.lava", "--window"][..] } else { &["--recapture", "again.lava"] };
     let compared = [&["--compare-hashes", &hashes], compared].concat();
     let replays = [
-        Replay { name: "one thread", file: "program.lava", options: &[&["--threads", "1"], &compared[..]].concat() },
-        Replay { name: "chaos", file: "program.lava", options: &[&["--chaos", "7"], &compared[..]].concat() },
-        Replay { name: "recapture", file: "program.lava", options: shown },
-        Replay { name: "replay of the recapture", file: "again.lava", options: &compared },
+        ReplayRun { name: "one thread", file: "program.lava", options: &[&["--threads", "1"], &compared[..]].concat() },
+        ReplayRun { name: "chaos", file: "program.lava", options: &[&["--chaos", "7"], &compared[..]].concat() },
+        ReplayRun { name: "recapture", file: "program.lava", options: shown },
+        ReplayRun { name: "replay of the recapture", file: "again.lava", options: &compared },
     ];
-    let mut faults = faults("replay", &first, frames);
+    let mut faults = replay_faults("replay", &first, frames);
     let equal = |it: &&Value| it["difference"] == 0;
     let equal_pictures = first["pictures"].as_array().map_or(0, |it| it.iter().filter(equal).count()) as u64;
     if equal_pictures != frames {
@@ -101,9 +101,9 @@ fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
     }
     for it in replays {
         let (name, told) = it.run(bench, program)?;
-        faults.extend(self::faults(name, &told, frames));
+        faults.extend(self::replay_faults(name, &told, frames));
     }
-    Ok(Row {
+    Ok(ReplayedProgram {
         program: program.name.clone(),
         threads: number(&first, "threads"),
         calls: number(&first, "calls"),
@@ -114,8 +114,8 @@ fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
     })
 }
 
-impl Replay<'_> {
-    fn run(&self, bench: &Bench, program: &Program) -> Result<(&'static str, Value)> {
+impl ReplayRun<'_> {
+    fn run(&self, bench: &ToolEnvironment, program: &ComparedCase) -> Result<(&'static str, Value)> {
         let mut command = bench.lavascope(program);
         command.args(["replay", "--json", "--verify", self.file]).args(self.options);
         // What is captured again has results, too.
@@ -129,7 +129,7 @@ impl Replay<'_> {
 }
 
 /// What is not as it was.
-fn faults(name: &str, told: &Value, frames: u64) -> Vec<String> {
+fn replay_faults(name: &str, told: &Value, frames: u64) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(place) = told["first_difference"].as_str() {
         all.push(format!("{name}: {} bytes differ, the first: {place}", told["different_bytes"]));
@@ -162,10 +162,10 @@ mod tests {
     fn whatever_is_not_the_same_is_a_fault() {
         let same = serde_json::json!({ "frames": 3, "different_bytes": 0, "first_difference": null,
             "different_frames": [], "pictures": [{ "frame": 0, "difference": 0, "problem": null }] });
-        assert!(faults("again", &same, 3).is_empty());
+        assert!(replay_faults("again", &same, 3).is_empty());
         let other = serde_json::json!({ "frames": 2, "different_bytes": 9, "first_difference": "byte 4 of VkDeviceMemory#1",
             "different_frames": [1], "pictures": [{ "frame": 0, "difference": 0 }, { "frame": 1, "difference": 7 }] });
-        let told = faults("again", &other, 3);
+        let told = replay_faults("again", &other, 3);
         assert_eq!(told.len(), 4, "{told:?}");
         assert_eq!(told[2], "again: the picture of frame 1 is not that of the program: differs by 7");
         assert_eq!(told[0], "again: 9 bytes differ, the first: byte 4 of VkDeviceMemory#1");

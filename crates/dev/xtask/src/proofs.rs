@@ -8,13 +8,13 @@ use anyhow::{Context, Result, ensure};
 use crate::process::cargo;
 
 /// How often, and from which random number on.
-pub(crate) struct Wanted {
+pub(crate) struct ProofCounts {
     pub(crate) kills: u64,
     pub(crate) damages: u64,
     pub(crate) seed: u64,
 }
 
-pub(crate) fn run(root: &Path, wanted: &Wanted) -> Result<()> {
+pub(crate) fn run(root: &Path, wanted: &ProofCounts) -> Result<()> {
     let (kills, damages, seed) = (wanted.kills.to_string(), wanted.damages.to_string(), wanted.seed.to_string());
     damage(root, &damages, &seed)?;
     let build = ["build", "--release", "--package", "lavascope-samples"];

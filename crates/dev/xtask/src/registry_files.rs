@@ -8,7 +8,7 @@ use lavascope_codegen::{REGISTRY_PACKAGE, REGISTRY_VERSION};
 use crate::process;
 
 /// The folder with vk.xml and video.xml of the pinned version, which is fetched if need be.
-pub(crate) fn provide(root: &Path) -> Result<PathBuf> {
+pub(crate) fn ensure(root: &Path) -> Result<PathBuf> {
     let folder = root.join("target/registry").join(REGISTRY_VERSION);
     let files = folder.join("vulkan_object");
     if files.join("vk.xml").exists() && files.join("video.xml").exists() {

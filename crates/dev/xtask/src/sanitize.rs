@@ -21,59 +21,59 @@ pub(crate) enum Sanitizer {
 }
 
 /// The tests of one package under one sanitizer.
-struct Part {
+struct SanitizedPackage {
     sanitizer: Sanitizer,
     package: &'static str,
 }
 
 /// A test that cannot run under a sanitizer, and why. Its name may be a beginning.
-struct Excluded {
+struct ExcludedTest {
     sanitizer: Sanitizer,
     package: &'static str,
     test: &'static str,
     reason: &'static str,
 }
 
-const PARTS: &[Part] = &[
-    Part { sanitizer: Sanitizer::Address, package: "lavascope-stream" },
-    Part { sanitizer: Sanitizer::Address, package: "lavascope-marshal" },
-    Part { sanitizer: Sanitizer::Address, package: "lavascope-replay" },
-    Part { sanitizer: Sanitizer::Address, package: "lavascope-layer" },
-    Part { sanitizer: Sanitizer::Thread, package: "lavascope-stream" },
-    Part { sanitizer: Sanitizer::Thread, package: "lavascope-trace" },
-    Part { sanitizer: Sanitizer::Thread, package: "lavascope-replay" },
+const SANITIZED_PACKAGES: &[SanitizedPackage] = &[
+    SanitizedPackage { sanitizer: Sanitizer::Address, package: "lavascope-stream" },
+    SanitizedPackage { sanitizer: Sanitizer::Address, package: "lavascope-marshal" },
+    SanitizedPackage { sanitizer: Sanitizer::Address, package: "lavascope-replay" },
+    SanitizedPackage { sanitizer: Sanitizer::Address, package: "lavascope-layer" },
+    SanitizedPackage { sanitizer: Sanitizer::Thread, package: "lavascope-stream" },
+    SanitizedPackage { sanitizer: Sanitizer::Thread, package: "lavascope-trace" },
+    SanitizedPackage { sanitizer: Sanitizer::Thread, package: "lavascope-replay" },
 ];
 
 const LOOM: &str = "loom switches stacks, which sanitizers cannot follow, and looks for the same faults by itself";
 
-const EXCLUDED: &[Excluded] = &[
-    Excluded {
+const EXCLUDED: &[ExcludedTest] = &[
+    ExcludedTest {
         sanitizer: Sanitizer::Address,
         package: "lavascope-layer",
         test: "backtrace::tests::return_addresses_are_where_they_are_said_to_be",
         reason: "it takes the address of a local for one on the stack; AddressSanitizer keeps locals elsewhere",
     },
-    Excluded {
+    ExcludedTest {
         sanitizer: Sanitizer::Address,
         package: "lavascope-layer",
         test: "growth::",
         reason: "it asks the allocator of the C library how much is in use, in whose place AddressSanitizer puts its own",
     },
-    Excluded {
+    ExcludedTest {
         sanitizer: Sanitizer::Address,
         package: "lavascope-layer",
         test: "objects::memory_does_not_grow_with_what_is_gone",
         reason: "AddressSanitizer keeps what is freed for a while, so that memory grows",
     },
-    Excluded { sanitizer: Sanitizer::Address, package: "lavascope-stream", test: "model::", reason: LOOM },
-    Excluded { sanitizer: Sanitizer::Address, package: "lavascope-replay", test: "model::", reason: LOOM },
-    Excluded { sanitizer: Sanitizer::Thread, package: "lavascope-stream", test: "model::", reason: LOOM },
-    Excluded { sanitizer: Sanitizer::Thread, package: "lavascope-replay", test: "model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Address, package: "lavascope-stream", test: "model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Address, package: "lavascope-replay", test: "model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Thread, package: "lavascope-stream", test: "model::", reason: LOOM },
+    ExcludedTest { sanitizer: Sanitizer::Thread, package: "lavascope-replay", test: "model::", reason: LOOM },
 ];
 
 /// What became of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Count {
+struct TestCount {
     run: u64,
     failed: u64,
 }
@@ -89,7 +89,7 @@ impl Sanitizer {
     }
 
     /// The fault that it has to find, and the words for it.
-    fn planted(self) -> (&'static str, &'static str) {
+    fn planted_fault(self) -> (&'static str, &'static str) {
         match self {
             Sanitizer::Address => ("out-of-bounds", "AddressSanitizer: heap-buffer-overflow"),
             Sanitizer::Thread => ("race", "ThreadSanitizer: data race"),
@@ -146,16 +146,16 @@ impl Sanitizer {
 
 /// Runs the parts whose `sanitizer:package` contains a text.
 pub(crate) fn run(root: &Path, filter: &str, no_install: bool) -> Result<()> {
-    let parts: Vec<&Part> = PARTS.iter().filter(|it| it.name().contains(filter)).collect();
+    let parts: Vec<&SanitizedPackage> = SANITIZED_PACKAGES.iter().filter(|it| it.name().contains(filter)).collect();
     ensure!(!parts.is_empty(), "no part has `{filter}` in its name");
     ensure!(std::env::consts::OS == "linux", "the sanitizers are set up for Linux only");
-    system::provide(root, no_install)?;
-    registry_files::provide(root)?;
+    system::ensure_for_tests(root, no_install)?;
+    registry_files::ensure(root)?;
     for sanitizer in Sanitizer::ALL.into_iter().filter(|it| parts.iter().any(|part| part.sanitizer == *it)) {
         find_planted(root, sanitizer)?;
     }
     let mut lines = Vec::new();
-    let (mut all, mut all_reports) = (Count::default(), 0);
+    let (mut all, mut all_reports) = (TestCount::default(), 0);
     for part in parts {
         let (count, reports) = part.run(root)?;
         lines.push(format!("{:<24} {} tests, {} failed, {reports} reports", part.name(), count.run, count.failed));
@@ -172,9 +172,9 @@ pub(crate) fn run(root: &Path, filter: &str, no_install: bool) -> Result<()> {
 
 /// Proves that a sanitizer is on, and that it accepts what is right.
 fn find_planted(root: &Path, sanitizer: Sanitizer) -> Result<()> {
-    let (fault, words) = sanitizer.planted();
+    let (fault, words) = sanitizer.planted_fault();
     let run = |what: &str| -> Result<(bool, String)> {
-        let reports = fresh_reports(&sanitizer.target(root), "planted")?;
+        let reports = empty_reports_folder(&sanitizer.target(root), "planted")?;
         let mut command = sanitizer.cargo(root, &reports);
         command.args([
             "run",
@@ -186,7 +186,7 @@ fn find_planted(root: &Path, sanitizer: Sanitizer) -> Result<()> {
             "--example",
             "planted",
         ]);
-        let (status, _) = process::run_and_keep(command.args(["--", what]))?;
+        let (status, _) = process::run_and_capture(command.args(["--", what]))?;
         Ok((status.success(), read_reports(&reports)?.join("\n")))
     };
     let (has_passed, told) = run(fault)?;
@@ -201,26 +201,26 @@ fn find_planted(root: &Path, sanitizer: Sanitizer) -> Result<()> {
     Ok(())
 }
 
-impl Part {
+impl SanitizedPackage {
     fn name(&self) -> String {
         format!("{}:{}", self.sanitizer.name(), self.package)
     }
 
-    fn excluded(&self) -> impl Iterator<Item = &'static Excluded> {
+    fn excluded(&self) -> impl Iterator<Item = &'static ExcludedTest> {
         let (sanitizer, package) = (self.sanitizer, self.package);
         EXCLUDED.iter().filter(move |it| it.sanitizer == sanitizer && it.package == package)
     }
 
     /// How many tests ran and failed, and how many reports there are.
-    fn run(&self, root: &Path) -> Result<(Count, usize)> {
-        let reports = fresh_reports(&self.sanitizer.target(root), self.package)?;
+    fn run(&self, root: &Path) -> Result<(TestCount, usize)> {
+        let reports = empty_reports_folder(&self.sanitizer.target(root), self.package)?;
         let mut command = self.sanitizer.cargo(root, &reports);
-        let is_nextest = process::exists("cargo-nextest", "--version");
+        let is_nextest = process::can_run("cargo-nextest", "--version");
         let target = target();
         if is_nextest {
             command.args(["nextest", "run", "--no-fail-fast", "--target", &target, "--filterset", &self.filter_set()]);
             // With all packages each time, what they share is built once, with the same features.
-            let packages = PARTS.iter().filter(|it| it.sanitizer == self.sanitizer);
+            let packages = SANITIZED_PACKAGES.iter().filter(|it| it.sanitizer == self.sanitizer);
             command.args(packages.flat_map(|it| ["--package", it.package]));
         } else {
             command.args([
@@ -236,7 +236,7 @@ impl Part {
             command.arg("--");
             command.args(self.excluded().flat_map(|it| ["--skip", it.test]));
         }
-        let (status, text) = process::run_and_keep(&mut command)?;
+        let (status, text) = process::run_and_capture(&mut command)?;
         let count = if is_nextest { count_of_nextest(&text) } else { count_of_cargo(&text) };
         let told = read_reports(&reports)?;
         told.iter().for_each(|it| println!("{it}"));
@@ -257,7 +257,7 @@ fn target() -> String {
 }
 
 /// An empty folder for the reports of one part.
-fn fresh_reports(target: &Path, name: &str) -> Result<PathBuf> {
+fn empty_reports_folder(target: &Path, name: &str) -> Result<PathBuf> {
     let folder = target.join("reports").join(name);
     // Reports of an earlier run must not be taken for those of this one.
     let _ = std::fs::remove_dir_all(&folder);
@@ -275,22 +275,22 @@ fn read_reports(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// Out of the last line of nextest: `Summary [ 1.2s] 318 tests run: 182 passed (2 slow), 136 failed, 1 timed out`.
-fn count_of_nextest(text: &str) -> Option<Count> {
+fn count_of_nextest(text: &str) -> Option<TestCount> {
     let line = text.lines().rfind(|it| it.trim_start().starts_with("Summary ["))?;
     let words: Vec<&str> = line.split([' ', ',', ':', '/', '(', ')']).filter(|it| !it.is_empty()).collect();
     let before = |word: &str| words.windows(2).find(|it| it[1] == word).and_then(|it| it[0].parse::<u64>().ok());
     let run = before("tests").or_else(|| before("test"))?;
-    Some(Count { run, failed: run.checked_sub(before("passed").unwrap_or(0))? })
+    Some(TestCount { run, failed: run.checked_sub(before("passed").unwrap_or(0))? })
 }
 
 /// Out of all lines like `test result: ok. 12 passed; 0 failed; 0 ignored; …`.
-fn count_of_cargo(text: &str) -> Option<Count> {
+fn count_of_cargo(text: &str) -> Option<TestCount> {
     let mut count = None;
     for line in text.lines().filter(|it| it.starts_with("test result: ")) {
         let number =
             |word: &str| line.split(' ').zip(line.split(' ').skip(1)).find(|it| it.1 == word)?.0.parse::<u64>().ok();
         let (passed, failed) = (number("passed;")?, number("failed;")?);
-        let all: &mut Count = count.get_or_insert_default();
+        let all: &mut TestCount = count.get_or_insert_default();
         (all.run, all.failed) = (all.run + passed + failed, all.failed + failed);
     }
     count
@@ -303,28 +303,28 @@ mod tests {
     #[test]
     fn both_runners_say_how_many_tests_ran_and_failed() {
         let nextest = "    test result: FAILED. 0 passed; 1 failed;\n     Summary [ 192.062s] 318 tests run: 182 passed, 136 failed, 0 skipped\n";
-        assert_eq!(count_of_nextest(nextest), Some(Count { run: 318, failed: 136 }));
+        assert_eq!(count_of_nextest(nextest), Some(TestCount { run: 318, failed: 136 }));
         let slow = "     Summary [   9s] 3/4 tests run: 1 passed (1 slow), 1 failed, 1 timed out, 2 skipped";
-        assert_eq!(count_of_nextest(slow), Some(Count { run: 4, failed: 3 }));
+        assert_eq!(count_of_nextest(slow), Some(TestCount { run: 4, failed: 3 }));
         assert_eq!(
             count_of_nextest("Summary [ 0.1s] 1 test run: 1 passed, 0 skipped"),
-            Some(Count { run: 1, failed: 0 })
+            Some(TestCount { run: 1, failed: 0 })
         );
         assert_eq!(count_of_nextest("error: could not compile"), None);
         let cargo =
             "test result: ok. 12 passed; 0 failed; 0 ignored\ntest result: FAILED. 3 passed; 2 failed; 0 ignored\n";
-        assert_eq!(count_of_cargo(cargo), Some(Count { run: 17, failed: 2 }));
+        assert_eq!(count_of_cargo(cargo), Some(TestCount { run: 17, failed: 2 }));
         assert_eq!(count_of_cargo(""), None);
     }
 
     #[test]
     fn what_is_excluded_belongs_to_a_part_and_has_a_reason() {
         for it in EXCLUDED {
-            let part = PARTS.iter().find(|part| (part.sanitizer, part.package) == (it.sanitizer, it.package));
+            let part = SANITIZED_PACKAGES.iter().find(|part| (part.sanitizer, part.package) == (it.sanitizer, it.package));
             let part = part.unwrap_or_else(|| panic!("{} is in no part", it.test));
             assert!(!it.reason.is_empty() && part.filter_set().contains(it.test), "{}", it.test);
         }
-        let first = PARTS.first().map(Part::filter_set);
+        let first = SANITIZED_PACKAGES.first().map(SanitizedPackage::filter_set);
         assert_eq!(first.as_deref(), Some("package(lavascope-stream) - test(/^model::/)"));
     }
 

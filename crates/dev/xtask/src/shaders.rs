@@ -24,7 +24,7 @@ const ASSEMBLER: &str = "spirv-as";
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     ensure!(
-        process::exists(COMPILER, "--version"),
+        process::can_run(COMPILER, "--version"),
         "`{COMPILER}` is not there: on Debian and Ubuntu `apt-get install glslang-tools` brings it"
     );
     for (folder, environment) in FOLDERS {
@@ -35,9 +35,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 /// WGSL by naga, Slang by the library that slangpy brings.
 fn compile_foreign(root: &Path) -> Result<()> {
-    ensure!(process::exists(NAGA, "--version"), "`{NAGA}` is not there: `cargo install naga-cli` brings it");
+    ensure!(process::can_run(NAGA, "--version"), "`{NAGA}` is not there: `cargo install naga-cli` brings it");
     let packages = root.join("target/slang");
-    process::provide_python(root, &packages, &[SLANG])?;
+    process::ensure_python_packages(root, &packages, &[SLANG])?;
     let library = list(&packages.join("slangpy"))?
         .into_iter()
         .find(|it| file_name(it).starts_with("libslang-compiler.so"))

@@ -20,28 +20,28 @@ pub(crate) fn run(root: &Path, minutes: f64) -> Result<()> {
     for (program, package) in [("vkcube", "vulkan-tools"), ("Xvfb", "xvfb"), ("bash", "bash")] {
         ensure!(system::is_on_path(program), "`{program}` is missing: on Debian and Ubuntu, install {package}");
     }
-    let stage = Stage::new(root)?;
+    let stage = SoakRun::new(root)?;
     let begin = Instant::now();
     stage.draw(TRIAL_FRAMES)?;
     let frame = begin.elapsed().as_secs_f64() / TRIAL_FRAMES as f64;
     let frames = ((minutes * 60.0 / frame) as u64).max(TRIAL_FRAMES);
     let resident = stage.draw(frames)?;
-    let (early, late) = judge(&resident).context("the program ended before its memory was measured")?;
+    let (early, late) = compare_memory(&resident).context("the program ended before its memory was measured")?;
     println!("soak: {frames} frames, {early} KiB resident after the first fifth, {late} KiB at the end");
     ensure!(late <= early + SLACK_KIB, "vkcube has {} KiB more than after the first fifth", late - early);
     Ok(())
 }
 
-struct Stage {
+struct SoakRun {
     screen: Screen,
     driver: String,
     lavascope: PathBuf,
     /// Where the program's number is written to.
-    number: PathBuf,
+    pid_file: PathBuf,
 }
 
-impl Stage {
-    fn new(root: &Path) -> Result<Stage> {
+impl SoakRun {
+    fn new(root: &Path) -> Result<SoakRun> {
         let arguments = ["build", "--release", "--package", "lavascope-cli", "--package", "lavascope-layer"];
         process::run(root, &cargo(), &arguments)?;
         let program = std::env::current_exe().context("the place of this program is not known")?;
@@ -49,13 +49,13 @@ impl Stage {
         let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
         let driver = system::lavapipe().context("lavapipe is missing: install mesa-vulkan-drivers")?;
         let number = target.join(format!("soak-{}.txt", std::process::id()));
-        Ok(Stage { screen: Screen::start()?, driver, lavascope: target.join("release/lavascope"), number })
+        Ok(SoakRun { screen: Screen::start()?, driver, lavascope: target.join("release/lavascope"), pid_file: number })
     }
 
     /// Draws so many frames; gives what was resident meanwhile, in KiB.
     fn draw(&self, frames: u64) -> Result<Vec<u64>> {
-        let _ = std::fs::remove_file(&self.number);
-        let script = format!("echo $$ > '{}'; exec vkcube --c {frames} >/dev/null", self.number.display());
+        let _ = std::fs::remove_file(&self.pid_file);
+        let script = format!("echo $$ > '{}'; exec vkcube --c {frames} >/dev/null", self.pid_file.display());
         let mut command = Command::new(&self.lavascope);
         command.args(["run", "--sync", "--", "bash", "-c", &script]).env("DISPLAY", &self.screen.display);
         command.env("VK_ICD_FILENAMES", &self.driver).env("VK_DRIVER_FILES", &self.driver);
@@ -69,25 +69,25 @@ impl Stage {
             resident.extend(self.resident());
             std::thread::sleep(PAUSE);
         };
-        let _ = std::fs::remove_file(&self.number);
+        let _ = std::fs::remove_file(&self.pid_file);
         ensure!(status.success(), "`lavascope run --sync -- vkcube --c {frames}` failed: {status}");
         Ok(resident)
     }
 
     /// None while the program is not there.
     fn resident(&self) -> Option<u64> {
-        let number = std::fs::read_to_string(&self.number).ok()?;
-        of_status(&std::fs::read_to_string(format!("/proc/{}/status", number.trim())).ok()?)
+        let number = std::fs::read_to_string(&self.pid_file).ok()?;
+        resident_of_status(&std::fs::read_to_string(format!("/proc/{}/status", number.trim())).ok()?)
     }
 }
 
 /// The resident memory in a file `status` of a process.
-fn of_status(text: &str) -> Option<u64> {
+fn resident_of_status(text: &str) -> Option<u64> {
     text.lines().find_map(|it| it.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
 }
 
 /// The most of the third tenth and of the last one.
-fn judge(resident: &[u64]) -> Option<(u64, u64)> {
+fn compare_memory(resident: &[u64]) -> Option<(u64, u64)> {
     let tenth = resident.len() / 10;
     let early = resident[2 * tenth..].iter().take(tenth).max()?;
     Some((*early, *resident[9 * tenth..].iter().max()?))
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn memory_is_compared_after_the_beginning_and_at_the_end() {
         let grows: Vec<u64> = (0..100).collect();
-        assert_eq!(judge(&grows), Some((29, 99)));
-        assert_eq!(judge(&[1, 2, 3]), None);
-        assert_eq!(of_status("VmHWM:\t  9 kB\nVmRSS:\t  1234 kB\n"), Some(1234));
-        assert_eq!(of_status("Name: x\n"), None);
+        assert_eq!(compare_memory(&grows), Some((29, 99)));
+        assert_eq!(compare_memory(&[1, 2, 3]), None);
+        assert_eq!(resident_of_status("VmHWM:\t  9 kB\nVmRSS:\t  1234 kB\n"), Some(1234));
+        assert_eq!(resident_of_status("Name: x\n"), None);
     }
 }

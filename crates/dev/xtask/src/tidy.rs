@@ -33,20 +33,20 @@ const EXCEPTIONS: &[Exception] = &[Exception {
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let files = collect::files(root)?;
     let members = collect::members(root)?;
-    let mut findings = ledger::judge(&files);
-    findings.extend(architecture::judge(&files, &members));
-    findings.extend(rust_files::judge(&files));
-    findings.extend(generated::judge(&files));
-    findings.extend(markdown::judge(&files));
-    findings.extend(machine::judge(&files));
-    findings.extend(platform::judge(&files, &members));
-    findings.extend(missing::judge(&files));
-    Ok(settle(findings, EXCEPTIONS))
+    let mut findings = ledger::check(&files);
+    findings.extend(architecture::check(&files, &members));
+    findings.extend(rust_files::check(&files));
+    findings.extend(generated::check(&files));
+    findings.extend(markdown::check(&files));
+    findings.extend(machine::check(&files));
+    findings.extend(platform::check(&files, &members));
+    findings.extend(missing::check(&files));
+    Ok(apply_exceptions(findings, EXCEPTIONS))
 }
 
 /// One fault before the exceptions are applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
+struct TidyFinding {
     path: String,
     line: usize,
     text: String,
@@ -91,13 +91,13 @@ struct File {
     text: Option<String>,
 }
 
-impl Finding {
-    fn new(rule: Rule, path: &str, line: usize, text: impl Into<String>) -> Finding {
-        Finding { path: path.to_owned(), line, text: text.into(), rule, subject: path.to_owned() }
+impl TidyFinding {
+    fn new(rule: Rule, path: &str, line: usize, text: impl Into<String>) -> TidyFinding {
+        TidyFinding { path: path.to_owned(), line, text: text.into(), rule, subject: path.to_owned() }
     }
 
     /// The same finding about one item of the file.
-    fn about(mut self, item: &str) -> Finding {
+    fn about(mut self, item: &str) -> TidyFinding {
         self.subject = format!("{}::{item}", self.path);
         self
     }
@@ -124,18 +124,18 @@ impl File {
     }
 }
 
-fn settle(mut findings: Vec<Finding>, exceptions: &[Exception]) -> Vec<String> {
-    let excused = |it: &Finding, by: &Exception| it.rule == by.rule && it.subject == by.subject;
+fn apply_exceptions(mut findings: Vec<TidyFinding>, exceptions: &[Exception]) -> Vec<String> {
+    let excused = |it: &TidyFinding, by: &Exception| it.rule == by.rule && it.subject == by.subject;
     let table = "crates/dev/xtask/src/tidy.rs";
     let mut of_table = Vec::new();
     for exception in exceptions {
         let about = format!("the exception {:?} for {}", exception.rule, exception.subject);
         if !findings.iter().any(|it| excused(it, exception)) {
             let text = format!("{about} is not needed any more: remove it");
-            of_table.push(Finding::new(exception.rule, table, 1, text));
+            of_table.push(TidyFinding::new(exception.rule, table, 1, text));
         }
         if exception.reason.is_empty() {
-            of_table.push(Finding::new(exception.rule, table, 1, format!("{about} has no reason: give one")));
+            of_table.push(TidyFinding::new(exception.rule, table, 1, format!("{about} has no reason: give one")));
         }
     }
     findings.retain(|it| !exceptions.iter().any(|by| excused(it, by)));
@@ -152,25 +152,25 @@ mod tests {
     #[test]
     fn findings_are_sorted_and_printed_with_their_place() {
         let findings =
-            vec![Finding::new(Rule::Ledger, "b.md", 2, "wrong"), Finding::new(Rule::Markdown, "a.md", 7, "also wrong")];
-        assert_eq!(settle(findings, &[]), ["a.md:7: also wrong", "b.md:2: wrong"]);
+            vec![TidyFinding::new(Rule::Ledger, "b.md", 2, "wrong"), TidyFinding::new(Rule::Markdown, "a.md", 7, "also wrong")];
+        assert_eq!(apply_exceptions(findings, &[]), ["a.md:7: also wrong", "b.md:2: wrong"]);
     }
 
     #[test]
     fn an_exception_covers_one_rule_of_one_subject() {
         let exceptions = [Exception { rule: Rule::FunctionLength, subject: "a.rs::long", reason: "a table" }];
         let findings = vec![
-            Finding::new(Rule::FunctionLength, "a.rs", 1, "long").about("long"),
-            Finding::new(Rule::FunctionLength, "a.rs", 90, "longer").about("longer"),
-            Finding::new(Rule::FileLength, "a.rs", 1, "file"),
+            TidyFinding::new(Rule::FunctionLength, "a.rs", 1, "long").about("long"),
+            TidyFinding::new(Rule::FunctionLength, "a.rs", 90, "longer").about("longer"),
+            TidyFinding::new(Rule::FileLength, "a.rs", 1, "file"),
         ];
-        assert_eq!(settle(findings, &exceptions), ["a.rs:1: file", "a.rs:90: longer"]);
+        assert_eq!(apply_exceptions(findings, &exceptions), ["a.rs:1: file", "a.rs:90: longer"]);
     }
 
     #[test]
     fn an_exception_that_lets_nothing_through_is_a_fault() {
         let exceptions = [Exception { rule: Rule::FileLength, subject: "a.rs", reason: "" }];
-        let faults = settle(Vec::new(), &exceptions);
+        let faults = apply_exceptions(Vec::new(), &exceptions);
         assert_eq!(faults.len(), 2);
         assert!(faults[0].contains("has no reason"), "{faults:?}");
         assert!(faults[1].contains("not needed any more"), "{faults:?}");

@@ -19,7 +19,7 @@ const MARK: &str = "vkcube-times";
 
 /// What the layer does meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layer {
+pub(crate) enum VkcubeLayer {
     /// Nobody listens; this has a limit.
     Off,
     Counts,
@@ -60,56 +60,56 @@ struct Figure {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct VkcubeReport<'a> {
     frames: &'a str,
     layer_counts: bool,
     figures: &'a [Figure],
     rounds: &'a [Round],
 }
 
-pub(crate) fn run(root: &Path, pairs: u32, layer: Layer, json: Option<&Path>) -> Result<()> {
+pub(crate) fn run(root: &Path, pairs: u32, layer: VkcubeLayer, json: Option<&Path>) -> Result<()> {
     for (program, package) in [("vkcube", "vulkan-tools"), ("Xvfb", "xvfb"), ("bash", "bash")] {
         ensure!(
             system::is_on_path(program),
             "`{program}` is not there: on Debian and Ubuntu `apt-get install {package}` brings it"
         );
     }
-    let bench = Bench::new(root, layer)?;
-    bench.once(Turn::Bare)?;
-    bench.once(Turn::Layer)?;
+    let bench = VkcubeBench::new(root, layer)?;
+    bench.once(VkcubeRun::Bare)?;
+    bench.once(VkcubeRun::Layer)?;
     let rounds = (0..pairs).map(|it| bench.round(it)).collect::<Result<Vec<_>>>()?;
     let figures = [figure("CPU", &rounds, |it| it.cpu), figure("wall", &rounds, |it| it.wall)];
     print(&rounds, &figures);
     if let Some(path) = json {
-        let layer_counts = layer == Layer::Counts;
-        let document = Document { frames: FRAMES, layer_counts, figures: &figures, rounds: &rounds };
+        let layer_counts = layer == VkcubeLayer::Counts;
+        let document = VkcubeReport { frames: FRAMES, layer_counts, figures: &figures, rounds: &rounds };
         let text = serde_json::to_string_pretty(&document)? + "\n";
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
     let outside: Vec<&str> = figures.iter().filter(|it| !it.is_inside).map(|it| it.name).collect();
-    if layer == Layer::Off && !outside.is_empty() {
+    if layer == VkcubeLayer::Off && !outside.is_empty() {
         bail!("the layer costs more than bare runs differ: {}", outside.join(", "));
     }
     Ok(())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum VkcubeRun {
     Bare,
     BareAgain,
     Layer,
 }
 
 /// All that a run needs.
-struct Bench {
+struct VkcubeBench {
     screen: Screen,
     driver: String,
     lavascope: PathBuf,
-    layer: Layer,
+    layer: VkcubeLayer,
 }
 
-impl Bench {
-    fn new(root: &Path, layer: Layer) -> Result<Bench> {
+impl VkcubeBench {
+    fn new(root: &Path, layer: VkcubeLayer) -> Result<VkcubeBench> {
         let arguments = ["build", "--release", "--package", "lavascope-cli", "--package", "lavascope-layer"];
         process::run(root, &cargo(), &arguments)?;
         let program = std::env::current_exe().context("the place of this program is not known")?;
@@ -117,11 +117,11 @@ impl Bench {
         let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
         let lavascope = target.join("release/lavascope");
         let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;
-        Ok(Bench { screen: Screen::start()?, driver, lavascope, layer })
+        Ok(VkcubeBench { screen: Screen::start()?, driver, lavascope, layer })
     }
 
     fn round(&self, number: u32) -> Result<Round> {
-        let mut turns = [Turn::Bare, Turn::BareAgain, Turn::Layer];
+        let mut turns = [VkcubeRun::Bare, VkcubeRun::BareAgain, VkcubeRun::Layer];
         turns.rotate_left(number as usize % 3);
         let times = turns.map(|turn| (turn, self.once(turn)));
         let mut round = [Times { cpu: 0.0, wall: 0.0 }; 3];
@@ -132,14 +132,14 @@ impl Bench {
         Ok(Round { bare, bare_again, layer })
     }
 
-    fn once(&self, turn: Turn) -> Result<Times> {
+    fn once(&self, turn: VkcubeRun) -> Result<Times> {
         // The shell measures its child alone, so what `lavascope run` itself does is not in it.
         let script = format!("TIMEFORMAT='{MARK} %3R %3U %3S'; time vkcube --c {FRAMES} >/dev/null 2>&1");
         let mut command = match turn {
-            Turn::Bare | Turn::BareAgain => Command::new("bash"),
-            Turn::Layer => {
+            VkcubeRun::Bare | VkcubeRun::BareAgain => Command::new("bash"),
+            VkcubeRun::Layer => {
                 let mut command = Command::new(&self.lavascope);
-                command.arg("run").args((self.layer == Layer::Counts).then_some("--stats")).args(["--", "bash"]);
+                command.arg("run").args((self.layer == VkcubeLayer::Counts).then_some("--stats")).args(["--", "bash"]);
                 command
             }
         };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ash::vk;
-use lavascope_bench::{Entry, Suite};
+use lavascope_bench::{BenchEntry, Suite};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Set in the processes that record: how many threads.
@@ -133,7 +133,7 @@ impl CaptureBench {
     }
 
     /// What is added to a command, beside the peer in the same rounds.
-    fn added(&self, driver: &Path, threads: u32) -> Entry {
+    fn added(&self, driver: &Path, threads: u32) -> BenchEntry {
         let (mut bare, mut ours, mut peer) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..ROUNDS {
             bare = bare.min(self.run(driver, CaptureLayer::Nothing, threads).nanoseconds);
@@ -142,27 +142,27 @@ impl CaptureBench {
                 peer = peer.min(self.run(driver, CaptureLayer::Peer, threads).nanoseconds);
             }
         }
-        Entry {
+        BenchEntry {
             unit: "ns".to_owned(),
             bare: Some(bare),
             ours,
             peer: peer.is_finite().then_some(peer),
             added: Some(ours - bare),
             limit: Some(ADDED_MAX),
-            ..Entry::default()
+            ..BenchEntry::default()
         }
     }
 
-    fn bytes(&self) -> Entry {
+    fn bytes(&self) -> BenchEntry {
         let size = |under| {
             self.run(&self.null_driver, under, 1);
             std::fs::metadata(self.trace(under, 0)).map_or(f64::NAN, |it| it.len() as f64 / COMMANDS as f64)
         };
         let peer = CaptureBench::has_peer().then(|| size(CaptureLayer::Peer));
-        Entry { unit: "B".to_owned(), ours: size(CaptureLayer::Us), peer, limit: Some(BYTES_MAX), ..Entry::default() }
+        BenchEntry { unit: "B".to_owned(), ours: size(CaptureLayer::Us), peer, limit: Some(BYTES_MAX), ..BenchEntry::default() }
     }
 
-    fn threads_to_processes(&self) -> Entry {
+    fn threads_to_processes(&self) -> BenchEntry {
         let ratio = |under| {
             let (mut together, mut apart) = (f64::INFINITY, f64::INFINITY);
             for _ in 0..ROUNDS {
@@ -173,7 +173,7 @@ impl CaptureBench {
             together / apart
         };
         let peer = CaptureBench::has_peer().then(|| ratio(CaptureLayer::Peer));
-        Entry { unit: "x".to_owned(), ours: ratio(CaptureLayer::Us), peer, limit: Some(THREADS_MAX), ..Entry::default() }
+        BenchEntry { unit: "x".to_owned(), ours: ratio(CaptureLayer::Us), peer, limit: Some(THREADS_MAX), ..BenchEntry::default() }
     }
 }
 

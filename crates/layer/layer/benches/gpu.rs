@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use khronos::write_settings;
-use lavascope_bench::{Bench, Entry, Peer, Suite};
+use lavascope_bench::{Bench, BenchEntry, Peer, Suite};
 use program::{Mode, Program, has_khronos};
 use stage::layer_folder;
 
@@ -152,19 +152,19 @@ fn least_times(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f6
     least
 }
 
-fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Program) -> f64) -> Entry {
+fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Program) -> f64) -> BenchEntry {
     let [bare, ours, peer] = least_times(all, work);
     let bare = bare.unwrap_or(1.0);
-    Entry {
+    BenchEntry {
         unit: "times bare".to_owned(),
         ours: ours.unwrap_or(0.0) / bare,
         peer: peer.map(|it| it / bare),
         limit: Some(limit),
-        ..Entry::default()
+        ..BenchEntry::default()
     }
 }
 
-fn flatness(all: &mut Vec<(Mode, Program)>) -> Entry {
+fn flatness(all: &mut Vec<(Mode, Program)>) -> BenchEntry {
     let times = BUFFERS.map(|count| least_times(all, |it| it.addressed(count)));
     let of = |at: usize| {
         let times = times.iter().filter_map(|it| it[at]);
@@ -172,5 +172,5 @@ fn flatness(all: &mut Vec<(Mode, Program)>) -> Entry {
         most / least
     };
     let peer = times[0][2].map(|_| of(2));
-    Entry { unit: "times".to_owned(), ours: of(1), peer, limit: Some(FLAT_MAX), ..Entry::default() }
+    BenchEntry { unit: "times".to_owned(), ours: of(1), peer, limit: Some(FLAT_MAX), ..BenchEntry::default() }
 }

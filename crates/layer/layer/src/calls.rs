@@ -733,7 +733,7 @@ unsafe fn remove_destroyed_objects(names: &HandleTable, command: Command, params
         return;
     }
     // What is destroyed comes last; before it stand the device and the pool. An empty list ends nothing.
-    let Some(ended) = desc.parameters.work.iter().rev().find_map(handle_type) else { return };
+    let Some(ended) = desc.parameters.fixups.iter().rev().find_map(handle_type) else { return };
     let base = params.expose_provenance() as u64;
     // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.
     for it in unsafe { direct_handles(desc.parameters, base) }.into_iter().filter(|it| it.ty == ended) {

@@ -1,16 +1,16 @@
 //! The handles in the parameters and outputs of a call, found by the tables.
 
 use lavascope_abi::HandleType;
-use lavascope_abi::desc::{Layout, Len, Pointer, Target, Work};
+use lavascope_abi::desc::{Layout, Len, Pointer, Pointee, Fixup};
 use lavascope_marshal::CMemory;
 use lavascope_record::memory::ReadableMemory;
 use lavascope_record::rules;
 use lavascope_record::walk::StructFrame;
 
 /// The type of a handle, or of those that a pointer leads to.
-pub(crate) fn handle_type(work: &Work) -> Option<HandleType> {
+pub(crate) fn handle_type(work: &Fixup) -> Option<HandleType> {
     match work {
-        Work::Handles { ty, .. } | Work::Pointer { pointer: Pointer { to: Target::Handle(ty), .. }, .. } => Some(*ty),
+        Fixup::Handles { ty, .. } | Fixup::Pointer { pointer: Pointer { to: Pointee::Handle(ty), .. }, .. } => Some(*ty),
         _ => None,
     }
 }
@@ -36,13 +36,13 @@ pub(crate) unsafe fn direct_handles(layout: &'static Layout, base: u64) -> Vec<C
     let memory = unsafe { CMemory::of_this_process() };
     let frame = StructFrame::root(layout, base);
     let mut found = Vec::new();
-    for work in layout.work {
+    for work in layout.fixups {
         let at = base + u64::from(work.at());
         match work {
-            Work::Handles { ty, .. } => {
+            Fixup::Handles { ty, .. } => {
                 found.extend(memory.read(at, 8).map(|handle| CallHandle { ty: *ty, handle, is_behind_pointer: false }));
             }
-            Work::Pointer { pointer: Pointer { to: Target::Handle(ty), len, .. }, .. } if *len != Len::Terminated => {
+            Fixup::Pointer { pointer: Pointer { to: Pointee::Handle(ty), len, .. }, .. } if *len != Len::Terminated => {
                 let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
                 let first = memory.follow(at);
                 let elements = (0..count).filter_map(|it| memory.read(first? + it * 8, 8));
@@ -66,17 +66,17 @@ pub(crate) unsafe fn nested_handles(layout: &'static Layout, base: u64) -> Vec<C
     let memory = unsafe { CMemory::of_this_process() };
     let frame = StructFrame::root(layout, base);
     let mut found = Vec::new();
-    for work in layout.work {
-        let Work::Pointer { at, pointer: Pointer { to: Target::Struct(inner), len, .. } } = work else { continue };
+    for work in layout.fixups {
+        let Fixup::Pointer { at, pointer: Pointer { to: Pointee::Struct(inner), len, .. } } = work else { continue };
         let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
         let Some(first) = memory.follow(base + u64::from(*at)) else { continue };
         for element in 0..count {
             let owner = first + element * u64::from(inner.size);
-            for work in inner.work {
-                let Work::Handles { at, count, ty, .. } = work else { continue };
+            for work in inner.fixups {
+                let Fixup::Handles { at, count, ty, .. } = work else { continue };
                 // What lies behind the devices of a group is noise.
-                let tail = inner.work.iter().find_map(|it| match it {
-                    Work::Tail { array, count, .. } if array.at == *at => memory.read_field(owner, *count),
+                let tail = inner.fixups.iter().find_map(|it| match it {
+                    Fixup::Tail { array, count, .. } if array.at == *at => memory.read_field(owner, *count),
                     _ => None,
                 });
                 let used = tail.unwrap_or(u64::from(*count)).min(u64::from(*count));

@@ -88,7 +88,7 @@ impl HandleTable {
         let value = self.slots.get(handle, ty as u8)?;
         let slot = ObjectSlot::from_number(value as u32);
         let id = match value >> SLOT_BITS & SERIAL_MAX {
-            0 => ObjectId::checked(PROCESS_STATE.objects.raw_id(slot), ty)?,
+            0 => ObjectId::from_raw_typed(PROCESS_STATE.objects.raw_id(slot), ty)?,
             serial => ObjectId::new(ty, serial - 1)?,
         };
         Some((id, slot))

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_marshal::IdResolver;
 use lavascope_record::OrderEdge;
@@ -50,7 +50,7 @@ pub(crate) struct ObjectIdResolver<'a> {
 
 impl IdResolver for ObjectIdResolver<'_> {
     #[inline(always)]
-    fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> ObjectId {
         if let (HandleType::CommandBuffer, Some(it)) = (ty, self.last_command_buffer)
             && it.handle == handle
         {
@@ -62,7 +62,7 @@ impl IdResolver for ObjectIdResolver<'_> {
         }
         let keeper = PROCESS_STATE.objects.sync_domain(slot);
         let touch = keeper.last_edge();
-        let is_exclusive = access == Access::Exclusive && breach::is_exclusive(ty, slot);
+        let is_exclusive = access == HandleAccess::Exclusive && breach::is_exclusive(ty, slot);
         if touch != 0 && OrderEdge::from_word(touch).thread != self.thread {
             self.deps.order_edges.borrow_mut().push(touch);
             if is_exclusive && !breach::allows_concurrent_use(ty, slot) {

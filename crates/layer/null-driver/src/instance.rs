@@ -68,7 +68,7 @@ pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance
     let c = unsafe { ApplicationMemory::in_call() };
     let find = || {
         let command = c.text(name).to_str().ok().and_then(command_by_name);
-        let command = command.filter(|it| it.desc().level == desc::Level::PhysicalDevice);
+        let command = command.filter(|it| it.desc().level == desc::CommandLevel::PhysicalDevice);
         command.map_or(FnPtr::default(), |it| entry_point(it, execute_of(c, instance)))
     };
     catch_panic("_icdGetPhysicalDeviceProcAddr", find, FnPtr::default)
@@ -112,7 +112,7 @@ pub(crate) fn get_instance_proc_addr(c: ApplicationMemory<'_>, call: &GetInstanc
 pub(crate) fn get_device_proc_addr(c: ApplicationMemory<'_>, call: &GetDeviceProcAddrParams) -> FnPtr {
     let Ok(name) = c.text(call.p_name).to_str() else { return FnPtr::default() };
     let device = c.device(call.device);
-    let command = command_by_name(name).filter(|it| it.desc().level == desc::Level::Device);
+    let command = command_by_name(name).filter(|it| it.desc().level == desc::CommandLevel::Device);
     let is_there = extensions::has_command(name, |it| device.enabled.iter().any(|name| name.as_c_str() == it));
     match command.filter(|_| is_there) {
         Some(command) => entry_point(command, device.settings.execute),

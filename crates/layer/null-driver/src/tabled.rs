@@ -1,6 +1,6 @@
 //! Answering a command from its description alone: handles are handed out, enumerations are empty, structures zero.
 
-use lavascope_abi::desc::{Blob, Direction, Field, Layout, Len, Place, Pointer, Target, Ty};
+use lavascope_abi::desc::{Blob, Direction, Field, Layout, Len, IntegerLocation, Pointer, Pointee, Ty};
 use lavascope_abi::{Command, HandleType, Result, Structure, structure_by_type};
 
 use crate::objects::next_handle;
@@ -67,7 +67,7 @@ unsafe fn output(layout: &Layout, base: u64, field: &Field, pointer: &Pointer) {
 ///
 /// As for [`output`], where `to` is what `pointer` leads to.
 unsafe fn chained_outputs(base: u64, to: u64, pointer: &Pointer) {
-    let Target::Struct(layout) = &pointer.to else { return };
+    let Pointee::Struct(layout) = &pointer.to else { return };
     if layout.s_type().is_none() {
         return;
     }
@@ -99,15 +99,15 @@ unsafe fn chained_outputs(base: u64, to: u64, pointer: &Pointer) {
 /// `to` must lead to one element of what `pointer` leads to, which may be written.
 unsafe fn element_output(to: u64, pointer: &Pointer) {
     match &pointer.to {
-        Target::Handle(ty) if !ty.is_dispatchable() => {
+        Pointee::Handle(ty) if !ty.is_dispatchable() => {
             let place = std::ptr::with_exposed_provenance_mut::<u64>(to as usize);
             // SAFETY: the element is a handle of eight bytes that may be written, by the contract of this function.
             unsafe { place.write(next_handle(*ty)) };
         }
         // SAFETY: the element is a structure of this layout that may be written, by the contract of this function.
-        Target::Struct(layout) => unsafe { clear(to, layout) },
+        Pointee::Struct(layout) => unsafe { clear(to, layout) },
         // SAFETY: the element is a structure that begins with its type, by the contract of this function.
-        Target::AnyStruct => unsafe { clear_chain(to) },
+        Pointee::AnyStruct => unsafe { clear_chain(to) },
         // SAFETY: the element has this size and may be written, by the contract of this function.
         it => unsafe { zero(to, element_size(it)) },
     }
@@ -140,8 +140,8 @@ unsafe fn length(base: u64, pointer: &Pointer) -> u64 {
 /// # Safety
 ///
 /// `base` must be the address of a structure that has `place`, and pointers on the way valid or null.
-unsafe fn read_length(base: u64, place: Place) -> u64 {
-    if place.through == Place::HERE {
+unsafe fn read_length(base: u64, place: IntegerLocation) -> u64 {
+    if place.through == IntegerLocation::HERE {
         // SAFETY: the structure at `base` has `place`, by the contract of this function.
         return unsafe { read(base + u64::from(place.at), place.width) };
     }
@@ -151,14 +151,14 @@ unsafe fn read_length(base: u64, place: Place) -> u64 {
     if owner == 0 { 0 } else { unsafe { read(owner + u64::from(place.at), place.width) } }
 }
 
-fn element_size(target: &Target) -> u64 {
+fn element_size(target: &Pointee) -> u64 {
     match target {
-        Target::Values(ty) => u64::from(ty.size()),
-        Target::Struct(layout) => u64::from(layout.size),
+        Pointee::Values(ty) => u64::from(ty.size()),
+        Pointee::Struct(layout) => u64::from(layout.size),
         // As large as the properties say.
-        Target::Blob(Blob::OpaqueCaptureDescriptor) => 8,
-        Target::Handle(_) | Target::Pointer(_) | Target::Opaque => 8,
-        Target::Text | Target::Blob(_) | Target::Template | Target::AnyStruct => 1,
+        Pointee::Blob(Blob::OpaqueCaptureDescriptor) => 8,
+        Pointee::Handle(_) | Pointee::Pointer(_) | Pointee::Opaque => 8,
+        Pointee::Text | Pointee::Blob(_) | Pointee::Template | Pointee::AnyStruct => 1,
     }
 }
 

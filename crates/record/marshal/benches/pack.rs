@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
 use lavascope_collections::TaggedMap;
@@ -17,8 +17,8 @@ struct Live(TaggedMap);
 
 impl IdResolver for Live {
     #[inline(always)]
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
-        let id = self.0.get(handle, ty as u8).and_then(|raw| ObjectId::checked(raw, ty));
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
+        let id = self.0.get(handle, ty as u8).and_then(|raw| ObjectId::from_raw_typed(raw, ty));
         id.unwrap_or(ObjectId::unknown(ty))
     }
 }

@@ -95,7 +95,7 @@ impl InPlaceChecker<'_> {
 
     #[inline(always)]
     pub(crate) fn is_handles(&self, at: usize, count: usize, ty: HandleType) -> bool {
-        (0..count).all(|it| ObjectId::checked(self.word(at + it * 8), ty).is_some())
+        (0..count).all(|it| ObjectId::from_raw_typed(self.word(at + it * 8), ty).is_some())
     }
 
     /// The block behind a pointer: none where it does not fit, zero where there is nothing.
@@ -182,7 +182,7 @@ impl<H: HandleResolver + ?Sized> InPlaceWriter<'_, H> {
     pub(crate) fn translate_handles(&mut self, at: usize, count: usize, ty: HandleType) {
         for it in 0..count {
             let at = at + it * 8;
-            let id = ObjectId::checked(self.read(at), ty).unwrap_or(ObjectId::NULL);
+            let id = ObjectId::from_raw_typed(self.read(at), ty).unwrap_or(ObjectId::NULL);
             if !id.is_null() {
                 let handle = self.handles.handle(id);
                 self.write(at, handle);

@@ -1,6 +1,6 @@
 //! The image of a call's result and outputs, gathered from its parameters after it returned.
 
-use lavascope_abi::desc::{CommandDesc, Field, Place, ResultKind, Source, Written};
+use lavascope_abi::desc::{CommandDesc, Field, IntegerLocation, ResultKind, OutputSource, Written};
 use lavascope_record::memory::ReadableMemory;
 
 use crate::c_memory::CMemory;
@@ -25,10 +25,10 @@ pub unsafe fn outputs_image(desc: &CommandDesc, parameters: *const u8, result: u
     image.resize(outputs.layout.size as usize / 8, 0);
     for (field, source) in outputs.layout.fields.iter().zip(outputs.sources) {
         let value = match *source {
-            Source::Result => result,
-            Source::Parameter { is_output: true, .. } if !is_written => 0,
-            Source::Parameter { at, .. } => memory.read(base + u64::from(at), width(field) as u8).unwrap_or(0),
-            Source::Through(Place { through, at, width }) => {
+            OutputSource::Result => result,
+            OutputSource::Parameter { is_output: true, .. } if !is_written => 0,
+            OutputSource::Parameter { at, .. } => memory.read(base + u64::from(at), width(field) as u8).unwrap_or(0),
+            OutputSource::Through(IntegerLocation { through, at, width }) => {
                 let owner = memory.follow(base + u64::from(through));
                 owner.and_then(|it| memory.read(it + u64::from(at), width)).unwrap_or(0)
             }

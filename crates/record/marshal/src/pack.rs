@@ -3,7 +3,7 @@
 //! The bytes of a structure are copied whole; then its work is done: padding zeroed, handles looked up, pointers
 //! followed, each target a new block at the cursor, depth first.
 
-use lavascope_abi::desc::{Access, Blob, Case, Layout, Pointer, Read, Span, Target, Work};
+use lavascope_abi::desc::{HandleAccess, Blob, Case, Layout, Pointer, ReadCondition, Span, Pointee, Fixup};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
 use lavascope_record::facts::PackContext;
@@ -22,7 +22,7 @@ use crate::stream::RecordBuffer;
 pub trait IdResolver {
     /// The id of a handle that is not null; [`ObjectId::unknown`] for one that nobody created.
     /// `access` tells whether the call has the object to itself.
-    fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId;
+    fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> ObjectId;
 }
 
 /// A pointer that is read under a condition, met while packing.
@@ -141,7 +141,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
             }
         }
         self.gaps(stream, at, frame.layout.gaps);
-        for work in frame.layout.work {
+        for work in frame.layout.fixups {
             self.work(stream, frame, at, work, pass);
         }
     }
@@ -154,34 +154,34 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     }
 
     /// `at` is where the structure lies in the record.
-    fn work(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, at: usize, work: &Work, pass: WalkPass) {
+    fn work(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, at: usize, work: &Fixup, pass: WalkPass) {
         let from = frame.base + u64::from(work.at());
         let to = at + work.at() as usize;
         match work {
-            Work::Chain { .. } => self.chain(stream, frame, from, to, pass),
-            Work::Pointer { pointer, .. } => self.pointer(stream, frame, from, to, pointer, pass, 0),
+            Fixup::Chain { .. } => self.chain(stream, frame, from, to, pass),
+            Fixup::Pointer { pointer, .. } => self.pointer(stream, frame, from, to, pointer, pass, 0),
             _ if pass == WalkPass::Skeleton => {}
-            Work::Handles { count, ty, access, .. } => self.handles(stream, to, *count as usize, *ty, *access),
-            Work::TypedHandle { ty, numbering, access, .. } => {
+            Fixup::Handles { count, ty, access, .. } => self.handles(stream, to, *count as usize, *ty, *access),
+            Fixup::TypedHandle { ty, numbering, access, .. } => {
                 let number = self.memory.read_field(frame.base, *ty).unwrap_or(0) as i32;
                 match handle_type(number, *numbering) {
                     Some(ty) => self.handles(stream, to, 1, ty, *access),
                     None => opaque(stream, to),
                 }
             }
-            Work::Opaque { .. } => opaque(stream, to),
-            Work::Text { size, .. } => self.fixed_text(stream, to, *size as usize),
-            Work::Select { union, selector, cases } => {
+            Fixup::Opaque { .. } => opaque(stream, to),
+            Fixup::Text { size, .. } => self.fixed_text(stream, to, *size as usize),
+            Fixup::Select { union, selector, cases } => {
                 let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 self.select(stream, frame, at, *union, case, pass);
             }
-            Work::Tail { array, element, count } => {
+            Fixup::Tail { array, element, count } => {
                 let used = rules::used_tail_size(&self.memory, frame, *array, *element, *count) as usize;
                 // SAFETY: `used` is at most the size of the array, a field of the structure in the block that was claimed.
                 unsafe { stream.zero(to + used, array.size as usize - used) };
             }
-            Work::DeviceOrHost { .. } => self.device_or_host(stream, to),
+            Fixup::DeviceOrHost { .. } => self.device_or_host(stream, to),
         }
     }
 
@@ -199,7 +199,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         unsafe { stream.zero(at + union.at as usize + used, union.size as usize - used) };
         let Some(case) = case else { return };
         self.gaps(stream, at, case.gaps);
-        for work in case.work {
+        for work in case.fixups {
             self.work(stream, frame, at, work, pass);
         }
     }
@@ -216,14 +216,14 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         }
     }
 
-    fn handles(&mut self, stream: &mut RecordBuffer, to: usize, count: usize, ty: HandleType, access: Access) {
+    fn handles(&mut self, stream: &mut RecordBuffer, to: usize, count: usize, ty: HandleType, access: HandleAccess) {
         for it in 0..count {
             let handle = stream.word(to + it * 8);
             stream.write_word(to + it * 8, self.id(ty, handle, access));
         }
     }
 
-    fn id(&self, ty: HandleType, handle: u64, access: Access) -> u64 {
+    fn id(&self, ty: HandleType, handle: u64, access: HandleAccess) -> u64 {
         if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() }
     }
 
@@ -289,7 +289,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
             self.copy(stream, at, base, layout.size as usize);
         }
         self.gaps(stream, at, layout.gaps);
-        for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
+        for work in layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if *at == NEXT_AT)) {
             self.work(stream, &inner, at, work, pass);
         }
         at
@@ -312,7 +312,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
             return stream.write_word(to, 0);
         }
         let verdict = rules::pointer_use(&self.memory, self.context, frame, pointer.read);
-        if let Some(conditional) = self.conditional.as_mut().filter(|_| pointer.read != Read::Always) {
+        if let Some(conditional) = self.conditional.as_mut().filter(|_| pointer.read != ReadCondition::Always) {
             conditional.push(ConditionalPointer { address: from, owner: frame.layout, pointer_use: verdict });
         }
         match verdict {
@@ -342,10 +342,10 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         element: u64,
     ) -> u64 {
         match &pointer.to {
-            Target::Text => return self.text(stream, from),
-            Target::Blob(kind) => return self.blob(stream, frame, from, *kind),
-            Target::Template => return self.template(stream, frame, from),
-            Target::AnyStruct => return self.any_structure(stream, frame, from, pass),
+            Pointee::Text => return self.text(stream, from),
+            Pointee::Blob(kind) => return self.blob(stream, frame, from, *kind),
+            Pointee::Template => return self.template(stream, frame, from),
+            Pointee::AnyStruct => return self.any_structure(stream, frame, from, pass),
             _ => {}
         }
         let Some(count) = rules::count(&self.memory, frame, pointer.len, element) else {
@@ -384,11 +384,11 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
         pass: WalkPass,
     ) {
         match &pointer.to {
-            Target::Values(_) => {}
-            Target::Handle(ty) => self.handles(stream, first, count as usize, *ty, pointer.access),
-            Target::Opaque => (0..count as usize).for_each(|it| opaque(stream, first + it * 8)),
-            Target::Struct(layout) => {
-                if layout.work.is_empty() && layout.gaps.is_empty() && pass != WalkPass::Skeleton {
+            Pointee::Values(_) => {}
+            Pointee::Handle(ty) => self.handles(stream, first, count as usize, *ty, pointer.access),
+            Pointee::Opaque => (0..count as usize).for_each(|it| opaque(stream, first + it * 8)),
+            Pointee::Struct(layout) => {
+                if layout.fixups.is_empty() && layout.gaps.is_empty() && pass != WalkPass::Skeleton {
                     return;
                 }
                 for index in 0..count {
@@ -396,14 +396,14 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
                     self.structure(stream, &inner, first + index as usize * layout.size as usize, pass);
                 }
             }
-            Target::Pointer(inner) => {
+            Pointee::Pointer(inner) => {
                 for index in 0..count {
                     let to = first + index as usize * 8;
                     self.pointer(stream, frame, from + index * 8, to, inner, pass, index);
                 }
             }
             // Not arrays.
-            Target::Text | Target::AnyStruct | Target::Blob(_) | Target::Template => {}
+            Pointee::Text | Pointee::AnyStruct | Pointee::Blob(_) | Pointee::Template => {}
         }
     }
 
@@ -477,7 +477,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
                 template::TemplateElement::Struct(layout) => {
                     self.structure(stream, &frame.child(layout, from, index as u64), to, WalkPass::Enter);
                 }
-                template::TemplateElement::Handle(ty) => self.handles(stream, to, 1, ty, Access::Shared),
+                template::TemplateElement::Handle(ty) => self.handles(stream, to, 1, ty, HandleAccess::Shared),
                 template::TemplateElement::Number | template::TemplateElement::Bytes => {}
             }
         }

@@ -6,7 +6,7 @@
 //! Unsafe here rests on what the walker's does: the parameters are those of a call whose pointers are valid as the
 //! specification demands, see [`crate::Packer::enter`].
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};
 use lavascope_record::record::{CALL_MAX, HEADER_SIZE};
 
@@ -178,7 +178,7 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     ///
     /// As for [`RecordWriter::word`].
     #[inline(always)]
-    pub(crate) unsafe fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: Access) {
+    pub(crate) unsafe fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: HandleAccess) {
         let id = if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() };
         // SAFETY: a word of the record begins at `at`, by the contract.
         unsafe { self.word(at, id) };
@@ -228,7 +228,7 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
     ///
     /// As for [`RecordWriter::slot`], of `count` handles.
     #[inline(always)]
-    pub(crate) unsafe fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: Access) {
+    pub(crate) unsafe fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: HandleAccess) {
         // SAFETY: by the contract `address` leads to `count` handles, of eight bytes each, and there is room for them.
         let Some(first) = (unsafe { self.slot(at, address, count * 8) }) else { return };
         for index in 0..count {

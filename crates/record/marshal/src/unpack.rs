@@ -1,6 +1,6 @@
 //! *Unpack*: a record to C memory, ready for a driver.
 
-use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Target, Ty, Work};
+use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Pointee, Ty, Fixup};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_record::check::{handle_type, target_size};
 use lavascope_record::memory::{ReadableMemory, RecordMemory};
@@ -156,29 +156,29 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         if self.translates() && pass == WalkPass::Enter {
             self.translate(frame.layout, frame.base, to);
         }
-        frame.layout.work.iter().try_for_each(|it| self.work(frame, to, it, pass))
+        frame.layout.fixups.iter().try_for_each(|it| self.work(frame, to, it, pass))
     }
 
     /// `to` is where the structure lies in the arena.
-    fn work(&mut self, frame: &StructFrame<'_>, to: *mut u8, work: &Work, pass: WalkPass) -> UnpackResult {
+    fn work(&mut self, frame: &StructFrame<'_>, to: *mut u8, work: &Fixup, pass: WalkPass) -> UnpackResult {
         let from = frame.base + u64::from(work.at());
         let slot = to.wrapping_add(work.at() as usize);
         match work {
-            Work::Chain { .. } => return self.chain(frame, from, slot, pass),
-            Work::Pointer { pointer, .. } => return self.pointer(frame, from, slot, pointer, pass, 0),
+            Fixup::Chain { .. } => return self.chain(frame, from, slot, pass),
+            Fixup::Pointer { pointer, .. } => return self.pointer(frame, from, slot, pointer, pass, 0),
             _ if pass == WalkPass::Skeleton => {}
-            Work::Handles { count, .. } => self.handle_array(from, slot, u64::from(*count)),
-            Work::TypedHandle { ty, numbering, .. } => {
+            Fixup::Handles { count, .. } => self.handle_array(from, slot, u64::from(*count)),
+            Fixup::TypedHandle { ty, numbering, .. } => {
                 let number = self.memory.read_field(frame.base, *ty).unwrap_or(0) as i32;
                 self.typed_handle(from, slot, number, *numbering);
             }
-            Work::Opaque { .. } => self.opaque(from, slot),
-            Work::DeviceOrHost { .. } => return self.device_or_host(frame, from, slot),
-            Work::Text { .. } | Work::Tail { .. } => {}
-            Work::Select { selector, cases, .. } => {
+            Fixup::Opaque { .. } => self.opaque(from, slot),
+            Fixup::DeviceOrHost { .. } => return self.device_or_host(frame, from, slot),
+            Fixup::Text { .. } | Fixup::Tail { .. } => {}
+            Fixup::Select { selector, cases, .. } => {
                 let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
-                let work = case.map_or(&[][..], |it| it.work);
+                let work = case.map_or(&[][..], |it| it.fixups);
                 return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
             }
         }
@@ -282,7 +282,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         if self.translates() && pass == WalkPass::Enter {
             self.translate(layout, base, block);
         }
-        for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
+        for work in layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if *at == NEXT_AT)) {
             self.work(&inner, block, work, pass)?;
         }
         Ok(Some(block))
@@ -302,7 +302,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
             (0, _) | (_, PointerAction::Drop) => 0,
             (_, PointerAction::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
             (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == UnpackPurpose::Driver => {
-                let is_blob = matches!(pointer.to, Target::Blob(_));
+                let is_blob = matches!(pointer.to, Pointee::Blob(_));
                 let found = self.handles.host_contents(frame.index).filter(|_| is_blob);
                 found.ok_or(UnpackError::Missing { item: frame.layout.name })?
             }
@@ -317,7 +317,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
     fn output(&mut self, frame: &StructFrame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(1);
         let bytes = match &pointer.to {
-            Target::Blob(kind) => match (self.handles.blob_size(*kind, frame), self.purpose) {
+            Pointee::Blob(kind) => match (self.handles.blob_size(*kind, frame), self.purpose) {
                 (Some(size), _) => u64::from(size),
                 (None, UnpackPurpose::Driver) => return Err(UnpackError::Missing { item: frame.layout.name }),
                 (None, UnpackPurpose::RoundTrip) => 0,
@@ -345,17 +345,17 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         element: u64,
     ) -> Result<*mut u8, UnpackError> {
         match &pointer.to {
-            Target::Text => {
+            Pointee::Text => {
                 let rest = &self.memory.body[base as usize..];
                 let end = rest.iter().position(|it| *it == 0).expect("a text that was checked has an end");
                 return Ok(self.copy(base, end + 1));
             }
-            Target::Blob(_) => {
+            Pointee::Blob(_) => {
                 let size = self.word(base);
                 return Ok(self.copy(base + 8, size as usize));
             }
-            Target::Template => return self.template(frame, base),
-            Target::AnyStruct => {
+            Pointee::Template => return self.template(frame, base),
+            Pointee::AnyStruct => {
                 let block = self.chained(frame, base, pass)?;
                 let Some(block) = block else { return Ok(std::ptr::null_mut()) };
                 self.chain(frame, base + 8, block.wrapping_add(8), pass)?;
@@ -370,20 +370,20 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
             return self.strided(frame, base, count, size, stride);
         }
         let block = self.copy(base, count.saturating_mul(size) as usize);
-        if self.handles.has_families() && matches!(pointer.to, Target::Values(Ty::U32)) {
+        if self.handles.has_families() && matches!(pointer.to, Pointee::Values(Ty::U32)) {
             self.translate_families(frame, base, pointer, block, count);
         }
         for index in 0..count {
             let (from, to) = (base + index * size, block.wrapping_add((index * size) as usize));
             match &pointer.to {
-                Target::Struct(layout) => self.structure(&frame.child(layout, from, index), to, pass)?,
-                Target::Handle(_) => self.handle_array(from, to, 1),
-                Target::Pointer(inner) => self.pointer(frame, from, to, inner, pass, index)?,
-                Target::Opaque => self.opaque(from, to),
-                Target::Values(Ty::DeviceAddress) if self.handles.has_addresses() => {
+                Pointee::Struct(layout) => self.structure(&frame.child(layout, from, index), to, pass)?,
+                Pointee::Handle(_) => self.handle_array(from, to, 1),
+                Pointee::Pointer(inner) => self.pointer(frame, from, to, inner, pass, index)?,
+                Pointee::Opaque => self.opaque(from, to),
+                Pointee::Values(Ty::DeviceAddress) if self.handles.has_addresses() => {
                     Self::write(to, self.handles.address(self.word(from)));
                 }
-                Target::Values(_) | Target::Text | Target::AnyStruct | Target::Blob(_) | Target::Template => break,
+                Pointee::Values(_) | Pointee::Text | Pointee::AnyStruct | Pointee::Blob(_) | Pointee::Template => break,
             }
         }
         Ok(block)

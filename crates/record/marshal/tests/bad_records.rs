@@ -7,7 +7,7 @@ use lavascope_abi::*;
 use lavascope_marshal::{Arena, HandleResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
 use lavascope_record::walk::WalkPass;
 use lavascope_record::{CheckError, RecordFault, check};
-use lavascope_sim::World;
+use lavascope_sim::SyntheticObjects;
 
 /// Words of a barrier with two buffer barriers: head 2, parameters 2, dependency info 8, barriers 2 * 10.
 const PARAMETERS: usize = 2;
@@ -23,7 +23,7 @@ fn barrier() -> Vec<u64> {
     };
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
     let mut stream = RecordBuffer::default();
-    let mut packer = Packer::new(&SimHandles, &World);
+    let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the parameters lead to one `DependencyInfo` and that to two barriers, all of them local.
     unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }.to_vec()
 }
@@ -112,7 +112,7 @@ fn a_count_that_was_never_checked_stops_unpacking() {
         stride: size_of_val(&infos[0]) as u32,
         ..CmdDrawMultiEXTParams::zeroed()
     };
-    let (mut stream, mut packer) = (RecordBuffer::default(), Packer::new(&SimHandles, &World));
+    let (mut stream, mut packer) = (RecordBuffer::default(), Packer::new(&SimHandles, &SyntheticObjects));
     let image = std::ptr::from_ref(&params).cast();
     // SAFETY: the parameters lead to two elements with one between them, all of them local.
     let mut words = unsafe { packer.enter(&mut stream, Command::CmdDrawMultiEXT, image, 1) }.to_vec();

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 use std::process::Command as Process;
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::desc::{Blob, Layout, Ty};
 use lavascope_abi::{
     Command, DescriptorUpdateTemplateEntry, HandleType, ObjectId, STRUCTURES, bytes_of_slice, command_by_name,
@@ -89,7 +89,7 @@ fn null_pointers_inside_parameters_are_taken_as_null() {
         let mut targets = Vec::new();
         for field in layout.fields {
             let Ty::Pointer(pointer) = field.ty else { continue };
-            let lavascope_abi::desc::Target::Struct(target) = pointer.to else { continue };
+            let lavascope_abi::desc::Pointee::Struct(target) = pointer.to else { continue };
             // The length is a parameter and therefore three, or behind a pointer and therefore at most that.
             let one = image_of_numbers(target, 3);
             let bytes = bytes_of_slice(&one)[..target.size as usize].repeat(3);
@@ -217,7 +217,7 @@ fn serial(handle: u64) -> Option<u64> {
 struct FixtureHandles;
 
 impl IdResolver for FixtureHandles {
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
         serial(handle).and_then(|it| ObjectId::new(ty, it)).unwrap_or(ObjectId::unknown(ty))
     }
 }

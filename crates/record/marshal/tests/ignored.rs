@@ -5,12 +5,12 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::SimHandles;
-use lavascope_abi::desc::{Layout, Read, Work};
+use lavascope_abi::desc::{Layout, ReadCondition, Fixup};
 use lavascope_abi::*;
 use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::rules::PointerUse;
 use lavascope_record::walk::WalkPass;
-use lavascope_sim::{Options, Random, World, random_image};
+use lavascope_sim::{CallOptions, Random, SyntheticObjects, random_call_memory};
 
 /// Structures that hang below a graphics pipeline or inheritance info and have conditions, or cause them.
 static CHAINED: &[&Layout] = &[
@@ -43,31 +43,31 @@ static STATES: &[u32] = &[
     1000582000,
 ];
 
-const BELOW_PIPELINES: Options =
-    Options { depth_max: 5, count_end: 4, has_unknown: false, chained: CHAINED, numbers: STATES };
+const BELOW_PIPELINES: CallOptions =
+    CallOptions { pointer_depth_max: 5, count_end: 4, has_unknown: false, chain_layouts: CHAINED, likely_values: STATES };
 
 /// How a conditional pointer was met: by owner and field.
 type Met = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
 
 /// Packs a random image, puts garbage where it is ignored, and packs again.
-fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
+fn meet(layout: &'static Layout, options: CallOptions, seed: u64, met: &mut Met) {
     let mut random = Random::new(seed);
-    let mut memory = random_image(layout, &mut random, options);
+    let mut memory = random_call_memory(layout, &mut random, options);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = RecordBuffer::default();
-    let mut packer = Packer::new(&SimHandles, &World);
+    let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     packer.conditional = Some(Vec::new());
-    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
+    // SAFETY: `random_call_memory` made it for this layout, and `memory` keeps what it leads to.
     let words = unsafe { packer.pack_structure(&mut stream, layout, WalkPass::Enter, image) }.0.to_vec();
     for pointer in packer.conditional.take().unwrap_or_default() {
         let verdict = if pointer.pointer_use == PointerUse::Read { "read" } else { "ignored" };
         if pointer.pointer_use != PointerUse::Read {
-            memory.poke(pointer.address, 0xdead_beef_dead_bee1);
+            memory.overwrite_pointer(pointer.address, 0xdead_beef_dead_bee1);
         }
         met.entry(field_at(pointer.owner, &memory, pointer.address)).or_default().insert(verdict);
     }
     stream.clear();
-    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
+    // SAFETY: `random_call_memory` made it for this layout, and `memory` keeps what it leads to.
     let again = unsafe { packer.pack_structure(&mut stream, layout, WalkPass::Enter, image) }.0;
     assert_eq!(again, words, "{} with seed {seed} and garbage", layout.name);
 }
@@ -81,8 +81,8 @@ fn field_at(owner: &'static Layout, memory: &lavascope_sim::CallMemory, address:
 }
 
 fn conditional_fields(layout: &'static Layout) -> Vec<(u32, &'static str)> {
-    let conditional = layout.work.iter().filter_map(|it| match it {
-        Work::Pointer { at, pointer } if pointer.read != Read::Always => Some(*at),
+    let conditional = layout.fixups.iter().filter_map(|it| match it {
+        Fixup::Pointer { at, pointer } if pointer.read != ReadCondition::Always => Some(*at),
         _ => None,
     });
     let name = |at: u32| layout.fields.iter().find(|it| it.at == at).map(|it| (at, it.name));
@@ -99,13 +99,13 @@ fn every_conditional_pointer_is_met_as_garbage_and_as_data() {
     }
     for round in 0..300 {
         meet(Command::CreateShadersEXT.desc().parameters, BELOW_PIPELINES, round, &mut met);
-        meet(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT, Options::WILD, round, &mut met);
+        meet(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT, CallOptions::UNRESTRICTED, round, &mut met);
     }
     // Blend state is ignored only when all of these are dynamic.
-    let blend = Options { numbers: &[1000455010, 1000455011, 1000455012], ..BELOW_PIPELINES };
+    let blend = CallOptions { likely_values: &[1000455010, 1000455011, 1000455012], ..BELOW_PIPELINES };
     (0..1000).for_each(|round| meet(Command::CreateGraphicsPipelines.desc().parameters, blend, round, &mut met));
     for layout in STRUCTURES.iter().filter(|it| !conditional_fields(it).is_empty()) {
-        (0..60).for_each(|round| meet(layout, Options::WILD, round, &mut met));
+        (0..60).for_each(|round| meet(layout, CallOptions::UNRESTRICTED, round, &mut met));
     }
     let both = BTreeSet::from(["ignored", "read"]);
     let mut missing = Vec::new();

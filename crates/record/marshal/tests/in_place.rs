@@ -8,9 +8,9 @@ use lavascope_marshal::in_place::{UnpackInPlace, unpacker_for};
 use lavascope_marshal::{Packer, RecordBuffer};
 use lavascope_record::record::{HEADER_SIZE, RecordHeader};
 use lavascope_record::{RecordFault, check};
-use lavascope_sim::{Options, Random, World, mutate, random_image};
+use lavascope_sim::{CallOptions, Random, SyntheticObjects, mutate, random_call_memory};
 
-const OPTIONS: Options = Options { depth_max: 3, has_unknown: false, ..Options::WILD };
+const OPTIONS: CallOptions = CallOptions { pointer_depth_max: 3, has_unknown: false, ..CallOptions::UNRESTRICTED };
 
 fn unpackers() -> impl Iterator<Item = (Command, UnpackInPlace<SimHandles>)> {
     Command::ALL.iter().filter_map(|it| Some((*it, unpacker_for::<SimHandles>(*it)?)))
@@ -18,11 +18,11 @@ fn unpackers() -> impl Iterator<Item = (Command, UnpackInPlace<SimHandles>)> {
 
 /// The record of a random call.
 fn record(command: Command, random: &mut Random) -> Vec<u64> {
-    let memory = random_image(command.desc().parameters, random, OPTIONS);
+    let memory = random_call_memory(command.desc().parameters, random, OPTIONS);
     let mut stream = RecordBuffer::default();
-    let mut packer = Packer::new(&SimHandles, &World);
+    let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+    // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
     unsafe { packer.enter(&mut stream, command, image, 17) }.to_vec()
 }
 
@@ -39,7 +39,7 @@ fn a_record_in_its_place_is_the_call_again() {
             }
             placed += 1;
             let mut stream = RecordBuffer::default();
-            let mut packer = Packer::new(&SimHandles, &World);
+            let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
             let image = copy[HEADER_SIZE / 8..].as_mut_ptr().expose_provenance();
             // SAFETY: `copy` is the record of this command, whose offsets were just made into addresses of itself.
             let again = unsafe { packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };

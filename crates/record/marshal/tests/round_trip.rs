@@ -10,16 +10,16 @@ use lavascope_record::Omissions;
 use lavascope_record::check::{check, check_image};
 use lavascope_record::rules::PointerUse;
 use lavascope_record::walk::WalkPass;
-use lavascope_sim::{CallMemory, Options, Random, World, random_image};
+use lavascope_sim::{CallMemory, CallOptions, Random, SyntheticObjects, random_call_memory};
 
-const OPTIONS: Options = Options::WILD;
+const OPTIONS: CallOptions = CallOptions::UNRESTRICTED;
 
 /// Packs an image of a layout.
 fn pack(layout: &'static Layout, pass: WalkPass, image: *const u8) -> (Vec<u64>, Omissions, Vec<ConditionalPointer>) {
     let mut stream = RecordBuffer::default();
-    let mut packer = Packer::new(&SimHandles, &World);
+    let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     packer.conditional = Some(Vec::new());
-    // SAFETY: the image was made for this layout, by `random_image` or by unpacking, and the test keeps what it leads to.
+    // SAFETY: the image was made for this layout, by `random_call_memory` or by unpacking, and the test keeps what it leads to.
     let (words, remarks) = unsafe { packer.pack_structure(&mut stream, layout, pass, image) };
     (words.to_vec(), remarks, packer.conditional.unwrap_or_default())
 }
@@ -30,7 +30,7 @@ fn address(memory: &CallMemory) -> *const u8 {
 
 fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
     let mut random = Random::new(seed);
-    let mut memory = random_image(layout, &mut random, OPTIONS);
+    let mut memory = random_call_memory(layout, &mut random, OPTIONS);
     let (words, remarks, conditional) = pack(layout, pass, address(&memory));
     let body = lavascope_abi::bytes_of_slice(&words);
     if let Err(error) = check_image(body, layout, pass, remarks) {
@@ -38,7 +38,7 @@ fn round_trip(layout: &'static Layout, pass: WalkPass, seed: u64) {
     }
     // What the call ignores may be garbage: the record must not change, and nobody may follow it.
     for pointer in conditional.iter().filter(|it| it.pointer_use != PointerUse::Read) {
-        assert!(memory.poke(pointer.address, 0xdead_beef_dead_beef), "ignored pointers lie in the call's memory");
+        assert!(memory.overwrite_pointer(pointer.address, 0xdead_beef_dead_beef), "ignored pointers lie in the call's memory");
     }
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
@@ -80,10 +80,10 @@ fn every_command_comes_back() {
 fn records_of_commands_pass_the_check() {
     for command in Command::ALL {
         let mut random = Random::new(*command as u64);
-        let memory = random_image(command.desc().parameters, &mut random, OPTIONS);
+        let memory = random_call_memory(command.desc().parameters, &mut random, OPTIONS);
         let mut stream = RecordBuffer::default();
-        let mut packer = Packer::new(&SimHandles, &World);
-        // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+        let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
+        // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
         let words = unsafe { packer.enter(&mut stream, *command, address(&memory), 17) };
         match check(words) {
             Ok(record) => {
@@ -98,17 +98,17 @@ fn records_of_commands_pass_the_check() {
 
 #[test]
 fn straight_lines_give_the_bytes_of_the_walker() {
-    let options = Options { depth_max: 3, has_unknown: false, ..Options::WILD };
+    let options = CallOptions { pointer_depth_max: 3, has_unknown: false, ..CallOptions::UNRESTRICTED };
     let mut stored = 0;
     for command in lavascope_marshal::straight::COMMANDS {
         for round in 0..200 {
             let mut random = Random::new(*command as u64 * 31 + round);
-            let memory = random_image(command.desc().parameters, &mut random, options);
+            let memory = random_call_memory(command.desc().parameters, &mut random, options);
             let (mut walked, mut straight) = (RecordBuffer::default(), RecordBuffer::default());
-            let mut packer = Packer::new(&SimHandles, &World);
-            // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+            let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
+            // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
             let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
-            // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+            // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all that they lead to.
             let got =
                 unsafe { lavascope_marshal::straight::pack(&mut straight, &SimHandles, *command, round, address(&memory)) };
             if let Some(got) = got {

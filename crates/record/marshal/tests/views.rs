@@ -9,11 +9,11 @@ use lavascope_abi::*;
 use lavascope_marshal::{Packer, RecordBuffer, outputs_image};
 use lavascope_record::compare::{Difference, compare};
 use lavascope_record::{Call, Outcome, Record, Sink, Tee, check};
-use lavascope_sim::World;
+use lavascope_sim::SyntheticObjects;
 
 fn record<'s, T: Structure>(stream: &'s mut RecordBuffer, command: Command, params: &T) -> Record<'s> {
     assert!(std::ptr::eq(command.desc().parameters, T::layout()), "the parameters are of another command");
-    let mut packer = Packer::new(&SimHandles, &World);
+    let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
     match check(unsafe { packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1) }) {
         Ok(record) => record,
@@ -25,7 +25,7 @@ fn buffer_barrier(size: u64) -> BufferMemoryBarrier2 {
     BufferMemoryBarrier2 {
         src_stage_mask: PipelineStageFlags2::COPY,
         dst_access_mask: AccessFlags2::SHADER_READ,
-        buffer: Buffer(World::handle_of(HandleType::Buffer, 5)),
+        buffer: Buffer(SyntheticObjects::handle_of(HandleType::Buffer, 5)),
         size,
         ..BufferMemoryBarrier2::zeroed()
     }
@@ -93,9 +93,9 @@ fn texts_and_chains_are_seen() {
 #[test]
 fn outputs_stand_alone() {
     let info = CommandBufferAllocateInfo { command_buffer_count: 2, ..CommandBufferAllocateInfo::zeroed() };
-    let buffers = [3, 4].map(|it| CommandBuffer(World::handle_of(HandleType::CommandBuffer, it)));
+    let buffers = [3, 4].map(|it| CommandBuffer(SyntheticObjects::handle_of(HandleType::CommandBuffer, it)));
     let params = AllocateCommandBuffersParams {
-        device: Device(World::handle_of(HandleType::Device, 1)),
+        device: Device(SyntheticObjects::handle_of(HandleType::Device, 1)),
         p_allocate_info: Ptr::to(&info),
         p_command_buffers: Ptr::to_slice(&buffers),
     };
@@ -103,7 +103,7 @@ fn outputs_stand_alone() {
     let desc = Command::AllocateCommandBuffers.desc();
     // SAFETY: the parameters are of this command, and lead to values of this frame as after a call that succeeded.
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
-    let mut packer = Packer::new(&SimHandles, &World);
+    let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the image was just gathered from parameters that are alive.
     let words = unsafe { packer.leave(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1) };
     let Ok(record) = check(words.unwrap_or_default()) else { panic!("not a record") };
@@ -117,7 +117,7 @@ fn outputs_stand_alone() {
 fn capacities_of_outputs_go_into_the_call() {
     let memory = [0xcc_u8; 64];
     let ranges = [HostAddressRangeEXT { address: Ptr::to_slice(&memory), size: 64 }];
-    let images = [Image(World::handle_of(HandleType::Image, 2))];
+    let images = [Image(SyntheticObjects::handle_of(HandleType::Image, 2))];
     let params = GetImageOpaqueCaptureDataEXTParams {
         device: Device(0),
         image_count: 1,

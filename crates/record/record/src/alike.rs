@@ -109,7 +109,7 @@ impl CheckedShape {
         let own = words.get(..body + touches)?;
         let is_fixed = |it: &FixedBits| own.get(it.word as usize).is_some_and(|word| word & it.mask == it.value);
         let is_handle = |it: &(u32, HandleType)| {
-            own.get(it.0 as usize).is_some_and(|word| ObjectId::checked(*word, it.1).is_some())
+            own.get(it.0 as usize).is_some_and(|word| ObjectId::from_raw_typed(*word, it.1).is_some())
         };
         (self.fixed.iter().all(is_fixed) && self.handles.iter().all(is_handle)).then_some(Record::from_checked(own))
     }

@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 
-use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Target, Work};
+use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Pointee, Fixup};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
 
 use crate::alike::{ObservedReads, ObservedMemory};
@@ -134,7 +134,7 @@ impl Renumbering<'_> {
         if raw != 0 {
             self.changes.borrow_mut().push((at, own));
         }
-        raw == 0 || ObjectId::checked(own, ty).is_some()
+        raw == 0 || ObjectId::from_raw_typed(own, ty).is_some()
     }
 }
 
@@ -254,13 +254,13 @@ impl Checker<'_> {
             self.check_skeleton(frame)?;
         }
         self.gaps(frame, frame.layout.gaps)?;
-        frame.layout.work.iter().try_for_each(|it| self.work(frame, it, pass))
+        frame.layout.fixups.iter().try_for_each(|it| self.work(frame, it, pass))
     }
 
     /// A skeleton is zero but for what it carries into the call, and its pointers.
     fn check_skeleton(&self, frame: &StructFrame<'_>) -> CheckResult {
-        let slots = frame.layout.work.iter().filter_map(|it| match it {
-            Work::Chain { at } | Work::Pointer { at, .. } => Some(Span { at: *at, size: 8 }),
+        let slots = frame.layout.fixups.iter().filter_map(|it| match it {
+            Fixup::Chain { at } | Fixup::Pointer { at, .. } => Some(Span { at: *at, size: 8 }),
             _ => None,
         });
         let mut spans: Vec<Span> = frame.layout.keep.iter().copied().chain(slots).collect();
@@ -273,30 +273,30 @@ impl Checker<'_> {
         self.zero(frame, frame.base + u64::from(end), frame.base + u64::from(frame.layout.size))
     }
 
-    fn work(&mut self, frame: &StructFrame<'_>, work: &Work, pass: WalkPass) -> CheckResult {
+    fn work(&mut self, frame: &StructFrame<'_>, work: &Fixup, pass: WalkPass) -> CheckResult {
         let at = frame.base + u64::from(work.at());
         let is_skeleton = pass == WalkPass::Skeleton;
         match work {
-            Work::Chain { .. } => self.chain(frame, at, pass),
-            Work::Pointer { pointer, .. } => self.pointer(frame, at, pointer, pass, 0),
+            Fixup::Chain { .. } => self.chain(frame, at, pass),
+            Fixup::Pointer { pointer, .. } => self.pointer(frame, at, pointer, pass, 0),
             _ if is_skeleton => Ok(()),
-            Work::Handles { count, ty, .. } => self.handles(frame, at, u64::from(*count), *ty),
-            Work::TypedHandle { ty, numbering, .. } => {
+            Fixup::Handles { count, ty, .. } => self.handles(frame, at, u64::from(*count), *ty),
+            Fixup::TypedHandle { ty, numbering, .. } => {
                 let number = self.memory.read_field(frame.base, *ty).unwrap_or(0) as i32;
                 self.typed_handle(frame, at, number, *numbering)
             }
-            Work::Opaque { .. } => self.opaque(frame, at),
-            Work::Text { size, .. } => self.fixed_text(frame, at, u64::from(*size)),
-            Work::Select { union, selector, cases } => {
+            Fixup::Opaque { .. } => self.opaque(frame, at),
+            Fixup::Text { size, .. } => self.fixed_text(frame, at, u64::from(*size)),
+            Fixup::Select { union, selector, cases } => {
                 let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 self.select(frame, *union, case, pass)
             }
-            Work::Tail { array, element, count } => {
+            Fixup::Tail { array, element, count } => {
                 let used = rules::used_tail_size(&self.memory, frame, *array, *element, *count);
                 self.zero(frame, at + used, at + u64::from(array.size))
             }
-            Work::DeviceOrHost { .. } => self.device_or_host(frame, at),
+            Fixup::DeviceOrHost { .. } => self.device_or_host(frame, at),
         }
     }
 
@@ -306,7 +306,7 @@ impl Checker<'_> {
         self.zero(frame, start + u64::from(used), start + u64::from(union.size))?;
         let Some(case) = case else { return Ok(()) };
         self.gaps(frame, case.gaps)?;
-        case.work.iter().try_for_each(|it| self.work(frame, it, pass))
+        case.fixups.iter().try_for_each(|it| self.work(frame, it, pass))
     }
 
     fn device_or_host(&mut self, frame: &StructFrame<'_>, at: u64) -> CheckResult {
@@ -335,7 +335,7 @@ impl Checker<'_> {
             let raw = self.memory.handle(at + it * 8, ty);
             let raw = raw.ok_or_else(|| self.error(frame, at + it * 8, RecordFault::PastEnd))?;
             let is_right = match self.renumbering {
-                None => ObjectId::checked(raw, ty).is_some(),
+                None => ObjectId::from_raw_typed(raw, ty).is_some(),
                 Some(renumbering) => renumbering.renumber_id(at + it * 8, raw, ty),
             };
             if is_right { Ok(()) } else { Err(self.error(frame, at + it * 8, RecordFault::WrongHandle)) }
@@ -399,7 +399,7 @@ impl Checker<'_> {
         }
         self.gaps(&inner, layout.gaps)?;
         // The chain goes on behind everything else that this structure leads to.
-        let rest = layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if u64::from(*at) == NEXT_AT));
+        let rest = layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if u64::from(*at) == NEXT_AT));
         rest.into_iter().try_for_each(|it| self.work(&inner, it, pass))?;
         Ok(offset + NEXT_AT)
     }
@@ -434,7 +434,7 @@ impl Checker<'_> {
         }
         if slot == Ptr::<u8>::EMPTY.0 {
             let is_empty = rules::count(&self.memory, frame, pointer.len, element) == Some(0);
-            let has_count = !matches!(pointer.to, Target::Blob(_) | Target::Template);
+            let has_count = !matches!(pointer.to, Pointee::Blob(_) | Pointee::Template);
             return if is_empty && has_count { Ok(()) } else { Err(self.error(frame, at, RecordFault::WrongMark)) };
         }
         if slot != self.cursor {
@@ -445,18 +445,18 @@ impl Checker<'_> {
 
     fn may_lack_contents(&self, frame: &StructFrame<'_>, pointer: &Pointer, element: u64) -> bool {
         match pointer.to {
-            Target::Blob(_) | Target::Template => true,
-            Target::Text => false,
+            Pointee::Blob(_) | Pointee::Template => true,
+            Pointee::Text => false,
             _ => rules::count(&self.memory, frame, pointer.len, element).is_none(),
         }
     }
 
     fn target(&mut self, frame: &StructFrame<'_>, pointer: &Pointer, pass: WalkPass, element: u64) -> CheckResult {
         match &pointer.to {
-            Target::Text => return self.text(frame),
-            Target::Blob(_) => return self.blob(frame),
-            Target::Template => return self.template(frame),
-            Target::AnyStruct => return self.any_structure(frame, pass),
+            Pointee::Text => return self.text(frame),
+            Pointee::Blob(_) => return self.blob(frame),
+            Pointee::Template => return self.template(frame),
+            Pointee::AnyStruct => return self.any_structure(frame, pass),
             _ => {}
         }
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
@@ -468,19 +468,19 @@ impl Checker<'_> {
             return Err(self.error(frame, self.cursor, RecordFault::CountOverflow));
         };
         let first = self.take(frame, total)?;
-        if let Target::Values(_) = pointer.to {
+        if let Pointee::Values(_) = pointer.to {
             return Ok(());
         }
         (0..count).try_for_each(|index| self.element(frame, &pointer.to, first + index * size, index, pass))
     }
 
-    fn element(&mut self, frame: &StructFrame<'_>, target: &Target, at: u64, index: u64, pass: WalkPass) -> CheckResult {
+    fn element(&mut self, frame: &StructFrame<'_>, target: &Pointee, at: u64, index: u64, pass: WalkPass) -> CheckResult {
         match target {
-            Target::Struct(layout) => self.structure(&frame.child(layout, at, index), pass),
-            Target::Handle(ty) => self.handles(frame, at, 1, *ty),
-            Target::Pointer(inner) => self.pointer(frame, at, inner, pass, index),
-            Target::Opaque => self.opaque(frame, at),
-            Target::Values(_) | Target::AnyStruct | Target::Text | Target::Blob(_) | Target::Template => Ok(()),
+            Pointee::Struct(layout) => self.structure(&frame.child(layout, at, index), pass),
+            Pointee::Handle(ty) => self.handles(frame, at, 1, *ty),
+            Pointee::Pointer(inner) => self.pointer(frame, at, inner, pass, index),
+            Pointee::Opaque => self.opaque(frame, at),
+            Pointee::Values(_) | Pointee::AnyStruct | Pointee::Text | Pointee::Blob(_) | Pointee::Template => Ok(()),
         }
     }
 
@@ -536,12 +536,12 @@ impl Checker<'_> {
 }
 
 /// Bytes of one element behind a pointer, in a record and in C memory.
-pub fn target_size(target: &Target) -> u64 {
+pub fn target_size(target: &Pointee) -> u64 {
     match target {
-        Target::Values(ty) => u64::from(ty.size()),
-        Target::Struct(layout) => u64::from(layout.size),
-        Target::Handle(_) | Target::Pointer(_) | Target::Opaque => 8,
-        Target::AnyStruct | Target::Text | Target::Blob(_) | Target::Template => 1,
+        Pointee::Values(ty) => u64::from(ty.size()),
+        Pointee::Struct(layout) => u64::from(layout.size),
+        Pointee::Handle(_) | Pointee::Pointer(_) | Pointee::Opaque => 8,
+        Pointee::AnyStruct | Pointee::Text | Pointee::Blob(_) | Pointee::Template => 1,
     }
 }
 

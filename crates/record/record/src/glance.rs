@@ -2,7 +2,7 @@
 //!
 //! It says only that a record is well formed; of any other the long way says what is wrong, if anything.
 
-use lavascope_abi::desc::{Layout, Len, Place, Pointer, Read, Span, Target, Work};
+use lavascope_abi::desc::{Layout, Len, IntegerLocation, Pointer, ReadCondition, Span, Pointee, Fixup};
 use lavascope_abi::{ObjectId, bytes_of_slice};
 
 use crate::record::HEADER_SIZE;
@@ -13,7 +13,7 @@ pub(crate) fn is_well_formed(image: &[u64], layout: &'static Layout, pass: WalkP
     let mut glance = FastChecker { image, cursor: 0 };
     glance.take(u64::from(layout.size)).is_some()
         && layout.gaps.iter().all(|it| glance.is_zero(*it))
-        && layout.work.iter().all(|it| glance.work(it, pass).is_some())
+        && layout.fixups.iter().all(|it| glance.work(it, pass).is_some())
         && glance.cursor == image.len()
 }
 
@@ -43,55 +43,55 @@ impl FastChecker<'_> {
     }
 
     #[inline]
-    fn work(&mut self, work: &Work, pass: WalkPass) -> Option<()> {
+    fn work(&mut self, work: &Fixup, pass: WalkPass) -> Option<()> {
         match work {
-            Work::Handles { at, count, ty, .. } => {
+            Fixup::Handles { at, count, ty, .. } => {
                 let first = *at as usize / 8;
                 let all = self.image.get(first..first + *count as usize)?;
-                all.iter().all(|it| ObjectId::checked(*it, *ty).is_some()).then_some(())
+                all.iter().all(|it| ObjectId::from_raw_typed(*it, *ty).is_some()).then_some(())
             }
-            Work::Pointer { at, pointer } => match *self.image.get(*at as usize / 8)? {
+            Fixup::Pointer { at, pointer } => match *self.image.get(*at as usize / 8)? {
                 0 => Some(()),
                 slot => self.pointer(slot, pointer, pass),
             },
-            Work::Chain { at } => (*self.image.get(*at as usize / 8)? == 0).then_some(()),
-            Work::TypedHandle { .. }
-            | Work::Opaque { .. }
-            | Work::Text { .. }
-            | Work::Select { .. }
-            | Work::Tail { .. }
-            | Work::DeviceOrHost { .. } => None,
+            Fixup::Chain { at } => (*self.image.get(*at as usize / 8)? == 0).then_some(()),
+            Fixup::TypedHandle { .. }
+            | Fixup::Opaque { .. }
+            | Fixup::Text { .. }
+            | Fixup::Select { .. }
+            | Fixup::Tail { .. }
+            | Fixup::DeviceOrHost { .. } => None,
         }
     }
 
     /// What a pointer that is not null leads to.
     fn pointer(&mut self, slot: u64, pointer: &Pointer, pass: WalkPass) -> Option<()> {
         let is_followed =
-            matches!(pointer.read, Read::Always) && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
+            matches!(pointer.read, ReadCondition::Always) && matches!(pointer_action(pointer, pass), PointerAction::Follow(it) if it == pass);
         if !is_followed || slot != (HEADER_SIZE + self.cursor * 8) as u64 {
             return None;
         }
         let count = match pointer.len {
             Len::Fixed(count) => u64::from(count),
-            Len::At(place) if place.through == Place::HERE => self.number(place)?,
+            Len::At(place) if place.through == IntegerLocation::HERE => self.number(place)?,
             Len::At(_) | Len::Scaled { .. } | Len::Terminated | Len::Rule(_) => return None,
         };
         let size = match &pointer.to {
-            Target::Values(ty) => ty.size(),
-            Target::Handle(_) => 8,
-            Target::Struct(layout) if layout.work.is_empty() && layout.gaps.is_empty() => layout.size,
+            Pointee::Values(ty) => ty.size(),
+            Pointee::Handle(_) => 8,
+            Pointee::Struct(layout) if layout.fixups.is_empty() && layout.gaps.is_empty() => layout.size,
             _ => return None,
         };
         // Where there is nothing, a pointer is a mark.
         let block = self.take(count.checked_mul(u64::from(size)).filter(|it| *it > 0)?)?;
         match pointer.to {
-            Target::Handle(ty) => block.iter().all(|it| ObjectId::checked(*it, ty).is_some()).then_some(()),
+            Pointee::Handle(ty) => block.iter().all(|it| ObjectId::from_raw_typed(*it, ty).is_some()).then_some(()),
             _ => Some(()),
         }
     }
 
     /// A number among the parameters.
-    fn number(&self, place: Place) -> Option<u64> {
+    fn number(&self, place: IntegerLocation) -> Option<u64> {
         let word = *self.image.get(place.at as usize / 8)?;
         match (place.width, place.at % 8) {
             (8, 0) => Some(word),

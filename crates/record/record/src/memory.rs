@@ -2,7 +2,7 @@
 //!
 //! The rules are written once against [`ReadableMemory`]. `marshal` implements it for addresses, this file for offsets.
 
-use lavascope_abi::desc::Place;
+use lavascope_abi::desc::IntegerLocation;
 
 /// A place to read from. Nothing is read through a null pointer or a mark.
 pub trait ReadableMemory {
@@ -18,9 +18,9 @@ pub trait ReadableMemory {
     }
 
     /// An integer at a place of the structure at `base`.
-    fn read_field(&self, base: u64, place: Place) -> Option<u64> {
+    fn read_field(&self, base: u64, place: IntegerLocation) -> Option<u64> {
         let owner = match place.through {
-            Place::HERE => base,
+            IntegerLocation::HERE => base,
             through => self.follow(base + u64::from(through))?,
         };
         self.read(owner + u64::from(place.at), place.width)

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use lavascope_abi::desc::{EnumDesc, Field, Layout, Pointer, Target, Ty, Work};
+use lavascope_abi::desc::{EnumDesc, Field, Layout, Pointer, Pointee, Ty, Fixup};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 
 use crate::memory::{ReadableMemory, RecordMemory};
@@ -91,8 +91,8 @@ impl Printer<'_> {
 
     /// The member that the selector names, or the bytes where there is no selector.
     fn union(&mut self, frame: &StructFrame<'_>, name: &str, layout: &'static Layout, field: &Field, at: u64) -> fmt::Result {
-        let select = frame.layout.work.iter().find_map(|it| match it {
-            Work::Select { union, selector, cases } if union.at == field.at => Some((selector, cases)),
+        let select = frame.layout.fixups.iter().find_map(|it| match it {
+            Fixup::Select { union, selector, cases } if union.at == field.at => Some((selector, cases)),
             _ => None,
         });
         let member = select.and_then(|(selector, cases)| {
@@ -143,15 +143,15 @@ impl Printer<'_> {
             return self.line(name, word);
         }
         match &pointer.to {
-            Target::Text => {
+            Pointee::Text => {
                 let end = self.memory.body.len().saturating_sub(slot as usize);
                 self.line(name, Quoted(self.text_at(slot, end)))
             }
-            Target::Blob(_) => {
+            Pointee::Blob(_) => {
                 self.line(name, format_args!("blob of {} bytes", self.memory.read(slot, 8).unwrap_or(0)))
             }
-            Target::Template => self.template(name, slot),
-            Target::AnyStruct => self.nested(name, "structure", |it| it.chain(frame, at)),
+            Pointee::Template => self.template(name, slot),
+            Pointee::AnyStruct => self.nested(name, "structure", |it| it.chain(frame, at)),
             target => {
                 let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
                 self.elements(frame, name, target, slot, count)
@@ -159,28 +159,28 @@ impl Printer<'_> {
         }
     }
 
-    fn elements(&mut self, frame: &StructFrame<'_>, name: &str, target: &Target, first: u64, count: u64) -> fmt::Result {
+    fn elements(&mut self, frame: &StructFrame<'_>, name: &str, target: &Pointee, first: u64, count: u64) -> fmt::Result {
         let size = crate::check::target_size(target);
-        if let Target::Values(Ty::U8) = target {
+        if let Pointee::Values(Ty::U8) = target {
             return self.line(name, format_args!("{count} bytes"));
         }
         for index in 0..count {
             let at = first + index * size;
             let name = if count == 1 { name.to_owned() } else { format!("{name}[{index}]") };
             match target {
-                Target::Struct(layout) => {
+                Pointee::Struct(layout) => {
                     self.nested(&name, layout.name, |it| it.structure(&frame.child(layout, at, index)))?;
                 }
-                Target::Handle(_) => {
+                Pointee::Handle(_) => {
                     let value = self.scalar(&Ty::TypedHandle, at);
                     self.line(&name, value)?;
                 }
-                Target::Pointer(inner) => self.pointer(frame, &name, inner, at, index)?,
-                Target::Values(ty) => {
+                Pointee::Pointer(inner) => self.pointer(frame, &name, inner, at, index)?,
+                Pointee::Values(ty) => {
                     let value = self.scalar(ty, at);
                     self.line(&name, value)?;
                 }
-                Target::Opaque | Target::Text | Target::Blob(_) | Target::Template | Target::AnyStruct => {
+                Pointee::Opaque | Pointee::Text | Pointee::Blob(_) | Pointee::Template | Pointee::AnyStruct => {
                     let value = self.scalar(&Ty::Opaque, at);
                     self.line(&name, value)?;
                 }

@@ -4,7 +4,7 @@
 //! application, so every such pointer has its condition here or in the tables.
 //! Spec: the "valid usage" of each structure; the state subsets of "Graphics Pipelines".
 
-use lavascope_abi::desc::{Len, LenRule, Place, Read, ReadRule, Span};
+use lavascope_abi::desc::{Len, LenRule, IntegerLocation, ReadCondition, ReadRule, Span};
 use lavascope_abi::{
     ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
     COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DESCRIPTOR_BUFFER_INFO_LAYOUT, DESCRIPTOR_IMAGE_INFO_LAYOUT,
@@ -88,20 +88,20 @@ fn fault_count<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, field: &s
 }
 
 /// The bytes of an inline array that its count covers.
-pub fn used_tail_size<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, array: Span, element: u32, count: Place) -> u64 {
+pub fn used_tail_size<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, array: Span, element: u32, count: IntegerLocation) -> u64 {
     let count = memory.read_field(frame.base, count).unwrap_or(0);
     count.saturating_mul(u64::from(element)).min(u64::from(array.size))
 }
 
 /// Whether a pointer of `frame` is read.
-pub fn pointer_use<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>, read: Read) -> PointerUse {
-    let value = |place: Place| memory.read_field(frame.base, place).unwrap_or(0);
+pub fn pointer_use<M: ReadableMemory, F: PackContext + ?Sized>(memory: &M, facts: &F, frame: &StructFrame<'_>, read: ReadCondition) -> PointerUse {
+    let value = |place: IntegerLocation| memory.read_field(frame.base, place).unwrap_or(0);
     match read {
-        Read::Always => PointerUse::Read,
-        Read::Is(place, values) => values.contains(&i64::from(value(place) as i32)).into(),
-        Read::Has(place, bits) => (value(place) & bits != 0).into(),
-        Read::Lacks(place, bits) => (value(place) & bits == 0).into(),
-        Read::Rule(rule) => pointer_use_by_rule(memory, facts, frame, rule),
+        ReadCondition::Always => PointerUse::Read,
+        ReadCondition::Is(place, values) => values.contains(&i64::from(value(place) as i32)).into(),
+        ReadCondition::Has(place, bits) => (value(place) & bits != 0).into(),
+        ReadCondition::Lacks(place, bits) => (value(place) & bits == 0).into(),
+        ReadCondition::Rule(rule) => pointer_use_by_rule(memory, facts, frame, rule),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the walkers have in common: how far they go, where they are, and which way a pointer is taken.
 
-use lavascope_abi::desc::{Direction, Layout, Pointer, Target};
+use lavascope_abi::desc::{Direction, Layout, Pointer, Pointee};
 
 /// Pointers nested deeper than this are cut; no valid call comes near.
 pub const DEPTH_MAX: u32 = 24;
@@ -43,10 +43,10 @@ pub fn pointer_action(pointer: &Pointer, pass: WalkPass) -> PointerAction {
 }
 
 /// Output structures with a chain or with capacities tell the driver what to write.
-fn has_skeleton(target: &Target) -> bool {
+fn has_skeleton(target: &Pointee) -> bool {
     match target {
-        Target::Struct(layout) => layout.s_type().is_some() || !layout.keep.is_empty(),
-        Target::AnyStruct => true,
+        Pointee::Struct(layout) => layout.s_type().is_some() || !layout.keep.is_empty(),
+        Pointee::AnyStruct => true,
         _ => false,
     }
 }

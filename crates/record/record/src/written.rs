@@ -40,7 +40,7 @@ impl<'a> HostWrite<'a> {
         }
         let image = record.get(HEAD_WORDS..head.body_words as usize)?;
         let (&[memory, first, counts], rest) = image.split_first_chunk::<FIRST_RUN>()?;
-        let memory = ObjectId::checked(memory, HandleType::DeviceMemory)?;
+        let memory = ObjectId::from_raw_typed(memory, HandleType::DeviceMemory)?;
         let (count, size) = (counts as u32 as usize, (counts >> 32) as usize);
         let (runs, bytes) = rest.split_at_checked(count)?;
         let bytes = Some(bytes_of_slice(bytes)).filter(|it| it.len() == size.next_multiple_of(8))?;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lavascope_abi::Format;
 use lavascope_engine::{Engine, Rules, check_with};
 use lavascope_sim::hazard::{
-    Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
+    FeatureCoverage, ProgramFeatures, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
     share_memory,
 };
 use lavascope_sync_ir::{
@@ -42,13 +42,13 @@ fn has_default_seeds() -> bool {
 }
 
 /// Compares as many programs as asked for, and shows the first disagreements, made small.
-fn agree(kinds: Kinds, setting: Setting, programs: u64) {
+fn agree(kinds: ProgramFeatures, setting: Setting, programs: u64) {
     agree_on(kinds, setting, programs, |it| it);
 }
 
-fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Program) -> Program) {
+fn agree_on(kinds: ProgramFeatures, setting: Setting, programs: u64, change: impl Fn(Program) -> Program) {
     let engine = |it: &Program| check_with(setting.engine, it);
-    let (mut shown, mut wrong, mut census) = (Vec::new(), 0, Census::default());
+    let (mut shown, mut wrong, mut census) = (Vec::new(), 0, FeatureCoverage::default());
     for seed in seeds(programs) {
         let program = change(random_program(seed, &kinds));
         if !has_default_seeds() {
@@ -72,30 +72,30 @@ fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Progr
 
 #[test]
 fn barriers() {
-    agree(Kinds::BARRIERS, CONTRACT, 6_000);
+    agree(ProgramFeatures::BARRIERS, CONTRACT, 6_000);
 }
 
 #[test]
 fn queues_events_and_secondaries() {
-    agree(Kinds::STAGE_ONE, CONTRACT, 7_000);
+    agree(ProgramFeatures::WITHOUT_RENDERING, CONTRACT, 7_000);
 }
 
 #[test]
 fn everything() {
-    agree(Kinds::ALL, CONTRACT, 7_000);
+    agree(ProgramFeatures::ALL, CONTRACT, 7_000);
 }
 
 #[test]
 fn aliases() {
-    agree(Kinds::ALIASES, CONTRACT, 5_000);
-    agree(Kinds::ALIASES, SPECIFICATION, 2_000);
+    agree(ProgramFeatures::ALIASES, CONTRACT, 5_000);
+    agree(ProgramFeatures::ALIASES, SPECIFICATION, 2_000);
 }
 
 /// The green of an image with red and green is never all there is of it, and of blue there is nothing: what is known of
 /// a component that a format has not would never be forgotten, and be held against other names of the memory.
 #[test]
 fn components_that_a_format_has_not() {
-    let program = random_program(92_044_261, &Kinds::ALIASES);
+    let program = random_program(92_044_261, &ProgramFeatures::ALIASES);
     let engine = |it: &Program| check_with(SPECIFICATION.engine, it);
     let found = find_disagreement(&program, SPECIFICATION.oracle, &engine);
     assert!(found.is_none(), "{}", found.map_or(String::new(), |(small, why)| describe(&small, &why)));
@@ -110,8 +110,8 @@ fn actions_that_are_repeated() {
         }
         program
     };
-    agree_on(Kinds::BARRIERS, CONTRACT, 500, repeated);
-    agree_on(Kinds::ALL, CONTRACT, 2_000, repeated);
+    agree_on(ProgramFeatures::BARRIERS, CONTRACT, 500, repeated);
+    agree_on(ProgramFeatures::ALL, CONTRACT, 2_000, repeated);
 }
 
 /// How a command buffer is recorded.
@@ -198,7 +198,7 @@ fn cause(it: &Hazard) -> (HazardKind, ProgramLocation, ProgramLocation, Resource
 fn hazards_are_told_while_recording_or_when_executed() {
     let (mut told, mut left) = (0, 0);
     for seed in seeds(3_000) {
-        let program = random_program(seed, &Kinds::ALL);
+        let program = random_program(seed, &ProgramFeatures::ALL);
         let way = [RecordingMode::Plain, RecordingMode::WithUndo, RecordingMode::WithReplacement][seed as usize % 3];
         let (inside, others) = compare_recorded_and_executed(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
         (told, left) = (told + inside, left + others);
@@ -210,7 +210,7 @@ fn hazards_are_told_while_recording_or_when_executed() {
 #[test]
 fn what_is_left_out_changes_nothing() {
     for seed in seeds(2_000) {
-        let kinds = if seed.is_multiple_of(2) { Kinds::ALL } else { Kinds::BARRIERS };
+        let kinds = if seed.is_multiple_of(2) { ProgramFeatures::ALL } else { ProgramFeatures::BARRIERS };
         let mut program = random_program(seed, &kinds);
         // All that is done in a command buffer is done twice, with what is between, and some of it more often.
         for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
@@ -269,7 +269,7 @@ fn recorded_whole(program: &Program, rules: Rules) -> Vec<Hazard> {
 fn contents_are_told_while_recording_or_when_executed() {
     let (mut told, mut left) = (0, 0);
     for seed in seeds(1_000) {
-        let mut program = random_program(seed, &Kinds::ALL);
+        let mut program = random_program(seed, &ProgramFeatures::ALL);
         program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
         program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
         let mut engine = Engine::with_program(Rules::CONTRACT, &program);
@@ -308,7 +308,7 @@ fn what_is_over_is_no_part_of_a_hazard() {
         }
         engine.take_hazards()
     };
-    for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, Kinds::ALL), (seed, Kinds::ALIASES)]) {
+    for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, ProgramFeatures::ALL), (seed, ProgramFeatures::ALIASES)]) {
         let program = random_program(seed, &kinds);
         if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &forgetful) {
             wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
@@ -330,17 +330,17 @@ fn is_same_inside(program: &Program, found: &Hazard, (id, recorded): &(CommandBu
 
 #[test]
 fn barriers_by_the_letter() {
-    agree(Kinds::BARRIERS, SPECIFICATION, 3_000);
+    agree(ProgramFeatures::BARRIERS, SPECIFICATION, 3_000);
 }
 
 #[test]
 fn queues_events_and_secondaries_by_the_letter() {
-    agree(Kinds::STAGE_ONE, SPECIFICATION, 3_000);
+    agree(ProgramFeatures::WITHOUT_RENDERING, SPECIFICATION, 3_000);
 }
 
 #[test]
 fn everything_by_the_letter() {
-    agree(Kinds::ALL, SPECIFICATION, 3_000);
+    agree(ProgramFeatures::ALL, SPECIFICATION, 3_000);
 }
 
 /// A rule must not lean on another.
@@ -351,7 +351,7 @@ fn everything_without_one_rule() {
         let (most_recent_reads, visible_writes, ordered_transitions) = (has(0), has(1), has(2));
         let oracle = OracleRules { most_recent_reads, visible_writes, ordered_transitions };
         let engine = Rules { most_recent_reads, visible_writes, ordered_transitions };
-        agree(Kinds::ALL, Setting { oracle, engine }, 1_000);
+        agree(ProgramFeatures::ALL, Setting { oracle, engine }, 1_000);
     }
 }
 
@@ -373,7 +373,7 @@ fn forget_attachments(pass: &mut RenderPass, seed: u64) {
 fn contents_of_resources() {
     let (mut wrong, mut kinds) = (Vec::new(), BTreeMap::new());
     for seed in seeds(4_000) {
-        let mut program = random_program(seed, &Kinds::ALL);
+        let mut program = random_program(seed, &ProgramFeatures::ALL);
         program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
         program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
         let faults = lavascope_engine::check_all(&program).faults;
@@ -391,7 +391,7 @@ fn contents_of_resources() {
 fn blocks_and_pitches() {
     let (mut wrong, mut changed) = (Vec::new(), 0);
     for seed in seeds(3_000) {
-        let mut program = random_program(seed, &Kinds::ALL);
+        let mut program = random_program(seed, &ProgramFeatures::ALL);
         for it in &mut program.resources {
             let ResourceKind::Image(image) = &mut it.kind else { continue };
             let is_color = [Format::R8_UNORM, Format::R8G8_UNORM].contains(&image.format);
@@ -420,7 +420,7 @@ fn blocks_and_pitches() {
 fn attachments_in_shared_memory() {
     let (mut wrong, mut hazards) = (Vec::new(), 0);
     for seed in seeds(3_000) {
-        let mut program = random_program(seed, &Kinds::ALL);
+        let mut program = random_program(seed, &ProgramFeatures::ALL);
         share_memory(&mut program);
         hazards += lavascope_engine::check(&program).len();
         if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_engine::check) {
@@ -435,7 +435,7 @@ fn attachments_in_shared_memory() {
 fn sparse_buffers() {
     let (mut wrong, mut hazards) = (Vec::new(), 0);
     for seed in seeds(3_000) {
-        let mut program = random_program(seed, &Kinds::ALL);
+        let mut program = random_program(seed, &ProgramFeatures::ALL);
         make_sparse(&mut program, seed);
         hazards += lavascope_engine::check(&program).len();
         if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_engine::check) {

@@ -33,7 +33,7 @@ fn disagreements(folder: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, text) in scenarios(folder) {
         let program = parse(&text).expect("a scenario").program;
-        let verdicts = find_hazards(&program, OracleRules::CONTRACT).verdicts;
+        let verdicts = find_hazards(&program, OracleRules::CONTRACT).hazards;
         let found = compare(&program, &verdicts, &lavascope_engine::check);
         wrong.extend(found.map(|it| format!("{name}: {it}")));
     }

@@ -1,6 +1,6 @@
 //! Weakens correct programs bit by bit: the explanation must name the operation that was weakened.
 
-use lavascope_sim::hazard::{Kinds, random_program};
+use lavascope_sim::hazard::{ProgramFeatures, random_program};
 use lavascope_sync_ir::{Hazard, Program, SyncScope};
 
 use super::surplus::{Removal, single_bits, sync_locations, without_sync};
@@ -18,7 +18,7 @@ struct ExplanationScore {
     blamed: usize,
 }
 
-fn score(kinds: Kinds, programs: u64) -> ExplanationScore {
+fn score(kinds: ProgramFeatures, programs: u64) -> ExplanationScore {
     let mut score = ExplanationScore::default();
     for program in (1..=programs).map(|seed| random_program(seed, &kinds)).filter(|it| check(it).is_empty()) {
         for (site, scope, _) in sync_locations(&program) {
@@ -76,7 +76,7 @@ fn is_same(own: OperationLocation, weakened: OperationLocation) -> bool {
 
 #[test]
 fn explanations_name_what_was_weakened() {
-    for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
+    for kinds in [ProgramFeatures::BARRIERS, ProgramFeatures::WITHOUT_RENDERING, ProgramFeatures::ALL] {
         let score = score(kinds, 200);
         println!("{score:?}");
         assert!(score.all > 100 && score.named * 100 >= score.all * 95, "{score:?}");

@@ -10,14 +10,14 @@ use lavascope_engine::check;
 use lavascope_explain::{
     CheckBudget, ProgramChange, Explainer, CoverageGap, NumberedNames, Removal, ScopeCoverage, explain, find_over_synchronization, propose, report,
 };
-use lavascope_sim::hazard::{Kinds, make_sparse, print, random_program, share_memory, shrink};
+use lavascope_sim::hazard::{ProgramFeatures, make_sparse, print, random_program, share_memory, shrink};
 use lavascope_sync_ir::{Hazard, HazardKind, ProgramLocation, Program, Region, ResourceId, SyncScope};
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
 }
 
-fn programs(kinds: Kinds, count: u64) -> impl Iterator<Item = (u64, Program)> {
+fn programs(kinds: ProgramFeatures, count: u64) -> impl Iterator<Item = (u64, Program)> {
     let first = number("LAVASCOPE_SAMPLE_SEED", 1);
     let count = number("LAVASCOPE_SAMPLE_PROGRAMS", count);
     (first..first + count).map(move |seed| (seed, random_program(seed, &kinds)))
@@ -58,7 +58,7 @@ fn agreement(program: &Program) -> Agreement {
     all
 }
 
-fn assert_agreement(kinds: Kinds, count: u64) {
+fn assert_agreement(kinds: ProgramFeatures, count: u64) {
     assert_agreement_on(programs(kinds, count), count);
 }
 
@@ -85,27 +85,27 @@ fn assert_agreement_on(programs: impl Iterator<Item = (u64, Program)>, count: u6
 
 #[test]
 fn the_follower_agrees_on_barriers() {
-    assert_agreement(Kinds::BARRIERS, 500);
+    assert_agreement(ProgramFeatures::BARRIERS, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_queues_events_and_secondaries() {
-    assert_agreement(Kinds::STAGE_ONE, 500);
+    assert_agreement(ProgramFeatures::WITHOUT_RENDERING, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_everything() {
-    assert_agreement(Kinds::ALL, 500);
+    assert_agreement(ProgramFeatures::ALL, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_aliases() {
-    assert_agreement(Kinds::ALIASES, 500);
+    assert_agreement(ProgramFeatures::ALIASES, 500);
 }
 
 #[test]
 fn the_follower_agrees_on_sparse_buffers() {
-    let sparse = programs(Kinds::ALL, 300).map(|(seed, mut program)| {
+    let sparse = programs(ProgramFeatures::ALL, 300).map(|(seed, mut program)| {
         make_sparse(&mut program, seed);
         (seed, program)
     });
@@ -114,7 +114,7 @@ fn the_follower_agrees_on_sparse_buffers() {
 
 #[test]
 fn the_follower_agrees_on_attachments_in_shared_memory() {
-    let shared = programs(Kinds::ALL, 300).map(|(seed, mut program)| {
+    let shared = programs(ProgramFeatures::ALL, 300).map(|(seed, mut program)| {
         share_memory(&mut program);
         (seed, program)
     });
@@ -122,7 +122,7 @@ fn the_follower_agrees_on_attachments_in_shared_memory() {
 }
 
 /// What can be done about the hazards of random programs.
-fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
+fn fixes(kinds: ProgramFeatures, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
     let (mut hazards, mut fixed) = (0, 0);
     let mut without: BTreeMap<String, usize> = BTreeMap::new();
     for (_, program) in programs(kinds, count) {
@@ -146,7 +146,7 @@ fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
 
 #[test]
 fn most_hazards_have_a_verified_fix() {
-    for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
+    for kinds in [ProgramFeatures::BARRIERS, ProgramFeatures::WITHOUT_RENDERING, ProgramFeatures::ALL] {
         let (hazards, fixed, without) = fixes(kinds, 150);
         // Inside of an instance without dependencies of its own nothing can be put.
         let inside =
@@ -599,7 +599,7 @@ fn what_the_budget_leaves_out_is_told() {
 #[test]
 fn needless_synchronization_of_random_programs() {
     let (mut programs_with, mut found) = (0, 0);
-    for (_, program) in programs(Kinds::ALL, 20) {
+    for (_, program) in programs(ProgramFeatures::ALL, 20) {
         let report = find_over_synchronization(&program, CheckBudget { checks_max: 60 });
         assert!(report.checks <= 60 && report.redundant.len() <= report.checks);
         assert!(report.redundant.is_sorted_by(|left, right| left.accesses >= right.accesses));

@@ -359,7 +359,7 @@ impl<L: Listener> Tracker<L> {
     #[inline]
     fn device_of(&self, record: Record<'_>) -> Option<u64> {
         let handle = first_handle(record);
-        let is = |ty| ObjectId::checked(handle, ty).is_some();
+        let is = |ty| ObjectId::from_raw_typed(handle, ty).is_some();
         // Most calls record commands. Null is of any type, and nobody.
         if is(HandleType::CommandBuffer) {
             self.command_buffer_devices.get(handle).copied()

@@ -3,18 +3,18 @@
 mod common;
 
 use common::*;
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, CommandBufferLevel, HandleType, ObjectId};
 use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
 use lavascope_record::check;
-use lavascope_sim::{CallMemory, Options, Random, World, random_image};
+use lavascope_sim::{CallMemory, CallOptions, Random, SyntheticObjects, random_call_memory};
 use lavascope_state::{Collector, CommandSupport, Tracker, TrackPhase, command_support};
 
 struct SimIds;
 
 impl IdResolver for SimIds {
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
-        World::id_of(ty, handle)
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
+        SyntheticObjects::id_of(ty, handle)
     }
 }
 
@@ -48,17 +48,17 @@ fn every_command_is_taken_by_whom_the_table_names() {
 
 fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random) {
     let desc = command.desc();
-    let mut memory = random_image(desc.parameters, random, Options { count_end: 3, ..Options::WILD });
+    let mut memory = random_call_memory(desc.parameters, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
     aim(&mut memory, command, random);
     let mut stream = RecordBuffer::default();
-    let mut packer = Packer::new(&SimIds, &World);
+    let mut packer = Packer::new(&SimIds, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     // SAFETY: every pointer of a random call is null or leads into its own memory.
     let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
     assert!(tracker.enter(1, record), "nobody takes {command:?}");
     let CommandSupport::Tracked(_, TrackPhase::Leave) = command_support(command) else { return };
     let Some(outputs) = desc.outputs else { panic!("{command:?} has no outputs") };
-    let memory = random_image(outputs.layout, random, Options { count_end: 3, ..Options::WILD });
+    let memory = random_call_memory(outputs.layout, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = RecordBuffer::default();
     // SAFETY: every pointer of a random call is null or leads into its own memory.
@@ -79,5 +79,5 @@ fn aim(memory: &mut CallMemory, command: Command, random: &mut Random) {
         "queue" => queue(random.below(2)).0,
         _ => return,
     };
-    assert!(memory.poke(memory.address(0), handle));
+    assert!(memory.overwrite_pointer(memory.address(0), handle));
 }

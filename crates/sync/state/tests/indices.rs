@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, *};
 use lavascope_record::{HostWriteBuilder, HostWrite};
-use lavascope_sim::World;
+use lavascope_sim::SyntheticObjects;
 use lavascope_state::{Collector, ShaderInterface, Tracker};
 use lavascope_sync_ir::{Access, Certainty, Region};
 
@@ -67,7 +67,7 @@ fn make_buffer(app: &mut App<Collector>, serial: u64, usage: BufferUsageFlags) {
 
 fn host_writes(app: &mut App<Collector>, indices: &[u16]) {
     let mut writing = HostWriteBuilder::default();
-    writing.begin(World::id_of(HandleType::DeviceMemory, memory(MEMORY).0), PLACE);
+    writing.begin(SyntheticObjects::id_of(HandleType::DeviceMemory, memory(MEMORY).0), PLACE);
     let bytes: Vec<u8> = indices.iter().flat_map(|it| it.to_le_bytes()).collect();
     writing.add_run(0, &bytes);
     let words = writing.finish(1, &[]).to_vec();

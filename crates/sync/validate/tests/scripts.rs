@@ -14,7 +14,7 @@ use std::ops::Range;
 use app::*;
 use lavascope_abi::*;
 use lavascope_record::{RecordPhase, Record};
-use lavascope_sim::{Random, World};
+use lavascope_sim::{Random, SyntheticObjects};
 use lavascope_validate::Validator;
 
 const PROGRAMS: u64 = 200;
@@ -413,7 +413,7 @@ fn every_call_is_looked_at_where_shaders_tell() {
         for record in &app.records {
             validator.record(1, *record);
             if expects_feedback && record.command() == Command::CreateDevice {
-                validator.expect_feedback(World::id_of(HandleType::Device, device(1).0));
+                validator.expect_feedback(SyntheticObjects::id_of(HandleType::Device, device(1).0));
             }
         }
         validator.cached_calls()

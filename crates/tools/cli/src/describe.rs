@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use lavascope_abi::desc::{Direction, EnumDesc, Field, Layout, Len, Place, Pointer, Read, Target, Ty, Work};
+use lavascope_abi::desc::{Direction, EnumDesc, Field, Layout, Len, IntegerLocation, Pointer, ReadCondition, Pointee, Ty, Fixup};
 
 use crate::catalog::enum_of;
 
@@ -106,25 +106,25 @@ fn pointer_type(pointer: &Pointer) -> String {
     let constant = if pointer.direction == Direction::Out { "" } else { "const " };
     match &pointer.to {
         // Untyped data and arrays of bytes are the same to the tables.
-        Target::Values(Ty::U8) => format!("{constant}byte*"),
-        Target::Values(it) => format!("{constant}{}*", ty(it)),
-        Target::Struct(layout) => format!("{constant}{}*", layout.name),
-        Target::Handle(handle) => format!("{constant}{}*", handle.name()),
-        Target::Text => format!("{constant}char*"),
-        Target::Pointer(inner) => format!("{}*", pointer_type(inner)),
-        Target::AnyStruct | Target::Opaque | Target::Blob(_) | Target::Template => format!("{constant}void*"),
+        Pointee::Values(Ty::U8) => format!("{constant}byte*"),
+        Pointee::Values(it) => format!("{constant}{}*", ty(it)),
+        Pointee::Struct(layout) => format!("{constant}{}*", layout.name),
+        Pointee::Handle(handle) => format!("{constant}{}*", handle.name()),
+        Pointee::Text => format!("{constant}char*"),
+        Pointee::Pointer(inner) => format!("{}*", pointer_type(inner)),
+        Pointee::AnyStruct | Pointee::Opaque | Pointee::Blob(_) | Pointee::Template => format!("{constant}void*"),
     }
 }
 
 fn length(layout: &Layout, pointer: &Pointer) -> Option<String> {
     let own = one_length(layout, pointer.len);
     match &pointer.to {
-        Target::Pointer(inner) => {
+        Pointee::Pointer(inner) => {
             let each = one_length(layout, inner.len).map(|it| format!("each {it}"));
             Some([own, each].into_iter().flatten().collect::<Vec<_>>().join(", ")).filter(|it| !it.is_empty())
         }
         // Their length is not the table's to tell; see the notes.
-        Target::Blob(_) | Target::Template => None,
+        Pointee::Blob(_) | Pointee::Template => None,
         _ => own,
     }
 }
@@ -144,38 +144,38 @@ fn one_length(layout: &Layout, len: Len) -> Option<String> {
     }
 }
 
-fn read_when(layout: &Layout, read: &Read) -> Option<String> {
+fn read_when(layout: &Layout, read: &ReadCondition) -> Option<String> {
     match read {
-        Read::Always => None,
-        Read::Is(place, values) => {
+        ReadCondition::Always => None,
+        ReadCondition::Is(place, values) => {
             let names: Vec<String> = values.iter().map(|it| value_name(layout, *place, *it)).collect();
             Some(format!("when {} is {}", place_name(layout, *place), names.join(" or ")))
         }
-        Read::Has(place, bits) => {
+        ReadCondition::Has(place, bits) => {
             Some(format!("when {} has {}", place_name(layout, *place), bit_names(layout, *place, *bits)))
         }
-        Read::Lacks(place, bits) => {
+        ReadCondition::Lacks(place, bits) => {
             Some(format!("when {} lacks {}", place_name(layout, *place), bit_names(layout, *place, *bits)))
         }
-        Read::Rule(rule) => Some(format!("by rule: {}", camel_case_to_words(&format!("{rule:?}")))),
+        ReadCondition::Rule(rule) => Some(format!("by rule: {}", camel_case_to_words(&format!("{rule:?}")))),
     }
 }
 
 fn notes(layout: &Layout, field: &Field) -> Vec<String> {
     let mut notes = Vec::new();
     match field.ty {
-        Ty::Struct(inner) if inner.is_union => notes.extend(layout.work.iter().find_map(|it| match it {
-            Work::Select { union, selector, .. } if union.at == field.at => {
+        Ty::Struct(inner) if inner.is_union => notes.extend(layout.fixups.iter().find_map(|it| match it {
+            Fixup::Select { union, selector, .. } if union.at == field.at => {
                 Some(format!("member chosen by {}", place_name(layout, *selector)))
             }
             _ => None,
         })),
         Ty::Pointer(pointer) => {
             notes.extend(match pointer.to {
-                Target::AnyStruct => Some("a structure that tells its own type".to_owned()),
-                Target::Opaque => Some("addresses, never followed".to_owned()),
-                Target::Blob(blob) => Some(format!("size known elsewhere: {}", camel_case_to_words(&format!("{blob:?}")))),
-                Target::Template => Some("laid out by the descriptor update template".to_owned()),
+                Pointee::AnyStruct => Some("a structure that tells its own type".to_owned()),
+                Pointee::Opaque => Some("addresses, never followed".to_owned()),
+                Pointee::Blob(blob) => Some(format!("size known elsewhere: {}", camel_case_to_words(&format!("{blob:?}")))),
+                Pointee::Template => Some("laid out by the descriptor update template".to_owned()),
                 _ => None,
             });
             notes.extend(pointer.stride.map(|it| format!("stride {}", place_name(layout, it))));
@@ -186,13 +186,13 @@ fn notes(layout: &Layout, field: &Field) -> Vec<String> {
 }
 
 /// The name of the integer at a place: `count`, `info.count`, `*pCount` or `pInfo->count`.
-pub(crate) fn place_name(layout: &Layout, place: Place) -> String {
-    if place.through == Place::HERE {
+pub(crate) fn place_name(layout: &Layout, place: IntegerLocation) -> String {
+    if place.through == IntegerLocation::HERE {
         return name_at(layout, place.at);
     }
     let pointer = field_at(layout, place.through);
     match pointer.map(|it| (it.name, it.ty)) {
-        Some((name, Ty::Pointer(Pointer { to: Target::Struct(inner), .. }))) => {
+        Some((name, Ty::Pointer(Pointer { to: Pointee::Struct(inner), .. }))) => {
             format!("{name}->{}", name_at(inner, place.at))
         }
         Some((name, _)) => format!("*{name}"),
@@ -216,28 +216,28 @@ pub(crate) fn field_at(layout: &Layout, at: u32) -> Option<&'static Field> {
     layout.fields.iter().find(|it| it.at == begin)
 }
 
-fn enum_at(layout: &Layout, place: Place) -> Option<&'static EnumDesc> {
-    if place.through != Place::HERE {
+fn enum_at(layout: &Layout, place: IntegerLocation) -> Option<&'static EnumDesc> {
+    if place.through != IntegerLocation::HERE {
         return match field_at(layout, place.through)?.ty {
-            Ty::Pointer(Pointer { to: Target::Struct(inner), .. }) => {
-                enum_at(inner, Place { through: Place::HERE, ..place })
+            Ty::Pointer(Pointer { to: Pointee::Struct(inner), .. }) => {
+                enum_at(inner, IntegerLocation { through: IntegerLocation::HERE, ..place })
             }
             _ => None,
         };
     }
     let field = field_at(layout, place.at)?;
     match field.ty {
-        Ty::Struct(inner) => enum_at(inner, Place { at: place.at - field.at, ..place }),
+        Ty::Struct(inner) => enum_at(inner, IntegerLocation { at: place.at - field.at, ..place }),
         _ => enum_of(&field.ty),
     }
 }
 
-fn value_name(layout: &Layout, place: Place, value: i64) -> String {
+fn value_name(layout: &Layout, place: IntegerLocation, value: i64) -> String {
     let named = enum_at(layout, place).and_then(|it| it.values.iter().find(|it| it.0 == value));
     named.map_or_else(|| value.to_string(), |it| it.1.to_owned())
 }
 
-fn bit_names(layout: &Layout, place: Place, bits: u64) -> String {
+fn bit_names(layout: &Layout, place: IntegerLocation, bits: u64) -> String {
     let single: Vec<u64> = (0..u64::BITS).map(|it| 1 << it).filter(|it| bits & it != 0).collect();
     let names: Vec<String> = single.iter().map(|it| value_name(layout, place, *it as i64)).collect();
     names.join(" or ")

@@ -1,6 +1,6 @@
 //! What it costs to hand an object from one thread of a replay to another.
 
-use lavascope_bench::{Entry, Suite};
+use lavascope_bench::{BenchEntry, Suite};
 use lavascope_replay::measure::{handover_sleeping, bare_futex, handover_spinning};
 
 const TIMES: u64 = 2000;
@@ -17,11 +17,11 @@ fn least(run: impl Fn(u64) -> f64) -> f64 {
 
 fn main() {
     let mut suite = Suite::default();
-    suite.add_value("replay: a hand-over, both threads running, median", || Entry {
+    suite.add_value("replay: a hand-over, both threads running, median", || BenchEntry {
         unit: "ns".to_owned(),
         ours: least(handover_spinning),
         limit: Some(RUNNING_MAX),
-        ..Entry::default()
+        ..BenchEntry::default()
     });
     suite.add_value("replay: a hand-over to a thread that sleeps, to a bare futex", || {
         let (mut ours, mut bare) = (f64::INFINITY, f64::INFINITY);
@@ -29,7 +29,7 @@ fn main() {
         for _ in 0..ROUNDS {
             (ours, bare) = (ours.min(handover_sleeping(TIMES)), bare.min(bare_futex(TIMES)));
         }
-        Entry { unit: "x".to_owned(), ours: ours / bare, limit: Some(ASLEEP_MAX), ..Entry::default() }
+        BenchEntry { unit: "x".to_owned(), ours: ours / bare, limit: Some(ASLEEP_MAX), ..BenchEntry::default() }
     });
     suite.main();
 }

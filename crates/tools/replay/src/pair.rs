@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use lavascope_abi::desc::{Access, CommandDesc, Layout, Pointer, Target, Work};
+use lavascope_abi::desc::{HandleAccess, CommandDesc, Layout, Pointer, Pointee, Fixup};
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker, outputs_image};
 use lavascope_record::facts::NoPackContext;
@@ -16,7 +16,7 @@ use lavascope_record::record::Record;
 struct OutputHandles(RefCell<Vec<(HandleType, u64)>>);
 
 impl IdResolver for OutputHandles {
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
         self.0.borrow_mut().push((ty, handle));
         ObjectId::unknown(ty)
     }
@@ -77,18 +77,18 @@ pub(crate) fn returns_handles(desc: &CommandDesc) -> bool {
 fn layout_has_handles(layout: &Layout, depth: u32) -> bool {
     const DEPTH_MAX: u32 = 6;
     depth < DEPTH_MAX
-        && layout.work.iter().any(|it| match it {
-            Work::Handles { .. } => true,
-            Work::Pointer { pointer, .. } => pointer_has_handles(pointer, depth),
+        && layout.fixups.iter().any(|it| match it {
+            Fixup::Handles { .. } => true,
+            Fixup::Pointer { pointer, .. } => pointer_has_handles(pointer, depth),
             _ => false,
         })
 }
 
 fn pointer_has_handles(pointer: &Pointer, depth: u32) -> bool {
     match &pointer.to {
-        Target::Handle(_) => true,
-        Target::Struct(layout) => layout_has_handles(layout, depth + 1),
-        Target::Pointer(inner) => pointer_has_handles(inner, depth + 1),
+        Pointee::Handle(_) => true,
+        Pointee::Struct(layout) => layout_has_handles(layout, depth + 1),
+        Pointee::Pointer(inner) => pointer_has_handles(inner, depth + 1),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use lavascope_abi::desc::{Level, ResultKind, Target, Work};
+use lavascope_abi::desc::{CommandLevel, ResultKind, Pointee, Fixup};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
 use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
 use lavascope_record::record::{HEADER_SIZE, Record};
@@ -177,7 +177,7 @@ impl<'a> Performer<'a> {
         }
         let image = image.map_err(|it| self.error(done, it.to_string()))?;
         let owner = match done.command().desc().level {
-            Level::Global => GLOBAL,
+            CommandLevel::Global => GLOBAL,
             _ => self.owner(done)?,
         };
         Ok(UnpackedCall { image, owner })
@@ -282,14 +282,14 @@ impl<'a> Performer<'a> {
             let bytes = body.get(at..at + 8)?;
             Some(u64::from_le_bytes(std::array::from_fn(|it| bytes[it])))
         };
-        for it in desc.parameters.work.iter().rev() {
+        for it in desc.parameters.fixups.iter().rev() {
             match it {
-                Work::Handles { at, .. } => {
+                Fixup::Handles { at, .. } => {
                     let id = word_at(HEADER_SIZE + *at as usize).and_then(ObjectId::from_raw);
                     id.into_iter().for_each(|it| self.replay.objects.remove(it));
                     return;
                 }
-                Work::Pointer { at, pointer } if matches!(pointer.to, Target::Handle(_)) => {
+                Fixup::Pointer { at, pointer } if matches!(pointer.to, Pointee::Handle(_)) => {
                     let first = word_at(HEADER_SIZE + *at as usize).unwrap_or(0) as usize;
                     let count = lavascope_record::rules::count(
                         &lavascope_record::memory::RecordMemory { body },
@@ -344,7 +344,7 @@ pub(crate) fn result_name(code: lavascope_abi::Result) -> String {
 #[cfg(test)]
 mod tests {
     use lavascope_abi as vk;
-    use lavascope_abi::desc::Access;
+    use lavascope_abi::desc::HandleAccess;
     use lavascope_marshal::{IdResolver, Packer, RecordBuffer};
     use lavascope_record::facts::NoPackContext;
 
@@ -356,7 +356,7 @@ mod tests {
     struct NoIds;
 
     impl IdResolver for NoIds {
-        fn id(&self, ty: HandleType, _handle: u64, _access: Access) -> ObjectId {
+        fn id(&self, ty: HandleType, _handle: u64, _access: HandleAccess) -> ObjectId {
             ObjectId::unknown(ty)
         }
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use lavascope_abi::desc::{Field, Layout, ResultKind, Target, Ty};
+use lavascope_abi::desc::{Field, Layout, ResultKind, Pointee, Ty};
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_marshal::{HandleResolver, in_place};
 use lavascope_record::record::{HEADER_SIZE, RecordHeader};
@@ -49,7 +49,7 @@ impl InPlaceCall {
     pub(crate) fn of(command: Command) -> Option<InPlaceCall> {
         let desc = command.desc();
         let is_known = desc.outputs.is_none_or(|it| {
-            it.layout.work.is_empty() && it.layout.size == 8 && matches!(it.result, ResultKind::Codes { .. })
+            it.layout.fixups.is_empty() && it.layout.size == 8 && matches!(it.result, ResultKind::Codes { .. })
         });
         let ends = ["vkDestroy", "vkFree"].iter().any(|it| desc.name.starts_with(it));
         if !is_known || ends || returns_handles(desc) {
@@ -85,9 +85,9 @@ fn has_field(layout: &Layout, is_it: &dyn Fn(&Field) -> bool, depth: u32) -> boo
     let leads = |it: &Field| match it.ty {
         Ty::Struct(inner) => has_field(inner, is_it, depth + 1),
         Ty::Pointer(pointer) => match &pointer.to {
-            Target::Struct(inner) => has_field(inner, is_it, depth + 1),
-            Target::Values(ty) => matches!(ty, Ty::DeviceAddress),
-            Target::Handle(_) => false,
+            Pointee::Struct(inner) => has_field(inner, is_it, depth + 1),
+            Pointee::Values(ty) => matches!(ty, Ty::DeviceAddress),
+            Pointee::Handle(_) => false,
             _ => true,
         },
         _ => false,

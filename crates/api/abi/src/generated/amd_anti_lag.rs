@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_ANTI_LAG_FEATURES_AMD_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "antiLag", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,11 +34,11 @@ pub static ANTI_LAG_DATA_AMD_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mode", at: 16, ty: Ty::Enum(&ANTI_LAG_MODE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxFPS", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentationInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPresentationInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,8 +58,8 @@ pub static ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "stage", at: 16, ty: Ty::Enum(&ANTI_LAG_STAGE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "frameIndex", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -94,18 +94,18 @@ pub static ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ANTI_LAG_DATA_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ANTI_LAG_DATA_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ANTI_LAG_DATA_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ANTI_LAG_DATA_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static ANTI_LAG_UPDATE_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkAntiLagUpdateAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

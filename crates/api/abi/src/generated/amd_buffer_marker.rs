@@ -16,16 +16,16 @@ pub static CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "marker", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub static CMD_WRITE_BUFFER_MARKER_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteBufferMarkerAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -47,16 +47,16 @@ pub static CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "marker", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub static CMD_WRITE_BUFFER_MARKER2_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteBufferMarker2AMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

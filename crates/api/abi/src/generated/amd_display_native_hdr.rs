@@ -14,8 +14,8 @@ pub static DISPLAY_NATIVE_HDR_SURFACE_CAPABILITIES_AMD_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "localDimmingSupport", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static SWAPCHAIN_DISPLAY_NATIVE_HDR_CREATE_INFO_AMD_LAYOUT: Layout = Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "localDimmingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -54,16 +54,16 @@ pub static SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "swapChain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "localDimmingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static SET_LOCAL_DIMMING_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetLocalDimmingAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -18,7 +18,7 @@ pub static GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT: Layout = Layout {
         Field { name: "maxGlobalSharedCounters", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxStreamingCounters", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -39,8 +39,8 @@ pub static PHYSICAL_DEVICE_GPA_FEATURES_AMD_LAYOUT: Layout = Layout {
         Field { name: "sqThreadTracing", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "clockModes", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -61,11 +61,11 @@ pub static PHYSICAL_DEVICE_GPA_PROPERTIES_AMD_LAYOUT: Layout = Layout {
         Field { name: "maxSqttSeBufferSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderEngineCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "perfBlockCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPerfBlocks", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerfBlocks", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -84,8 +84,8 @@ pub static PHYSICAL_DEVICE_GPA_PROPERTIES2_AMD_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "revisionId", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -104,7 +104,7 @@ pub static GPA_PERF_COUNTER_AMD_LAYOUT: Layout = Layout {
         Field { name: "blockInstance", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "eventID", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -126,7 +126,7 @@ pub static GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "sqShaderMaskEnable", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sqShaderMask", at: 32, ty: Ty::Flags(&GPA_SQ_SHADER_STAGE_FLAG_BITS_AMD_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "perfCounterCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPerfCounters", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerfCounters", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "streamingPerfTraceSampleInterval", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "perfCounterDeviceMemoryLimit", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sqThreadTraceEnable", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
@@ -135,9 +135,9 @@ pub static GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "timingPreSample", at: 80, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "timingPostSample", at: 84, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -158,8 +158,8 @@ pub static GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "memoryClockRatioToPeak", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "engineClockRatioToPeak", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 20, size: 4 }, Span { at: 24, size: 4 }],
@@ -181,8 +181,8 @@ pub static GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "memoryClockFrequency", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "engineClockFrequency", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -201,9 +201,9 @@ pub static GPA_SESSION_CREATE_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "secondaryCopySource", at: 16, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -320,15 +320,15 @@ pub static CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_SESSION_CREATE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_SESSION_CREATE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pGpaSession", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGpaSession", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_SESSION_CREATE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GPA_SESSION_CREATE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -344,21 +344,21 @@ pub static CREATE_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGpaSession", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGpaSession", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateGpaSessionAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_GPA_SESSION_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -378,17 +378,17 @@ pub static DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyGpaSessionAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -405,11 +405,11 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -425,21 +425,21 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetGpaDeviceClockModeAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_GPA_DEVICE_CLOCK_MODE_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -456,11 +456,11 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -476,21 +476,21 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetGpaDeviceClockInfoAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_GPA_DEVICE_CLOCK_INFO_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -509,9 +509,9 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -528,17 +528,17 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CMD_BEGIN_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginGpaSessionAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CMD_BEGIN_GPA_SESSION_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -557,9 +557,9 @@ pub static CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -576,17 +576,17 @@ pub static CMD_END_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CMD_END_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndGpaSessionAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CMD_END_GPA_SESSION_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -604,14 +604,14 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGpaSampleBeginInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampleID", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGpaSampleBeginInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleID", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -627,21 +627,21 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampleID", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleID", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CMD_BEGIN_GPA_SAMPLE_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginGpaSampleAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CMD_BEGIN_GPA_SAMPLE_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -661,16 +661,16 @@ pub static CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleID", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_END_GPA_SAMPLE_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndGpaSampleAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -689,9 +689,9 @@ pub static GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -708,17 +708,17 @@ pub static GET_GPA_SESSION_STATUS_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_GPA_SESSION_STATUS_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetGpaSessionStatusAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_GPA_SESSION_STATUS_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -737,14 +737,14 @@ pub static GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleID", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInBytes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSizeInBytes", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 24, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 24, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -760,23 +760,23 @@ pub static GET_GPA_SESSION_RESULTS_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInBytes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSizeInBytes", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_GPA_SESSION_RESULTS_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetGpaSessionResultsAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_GPA_SESSION_RESULTS_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }, Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }, OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -795,9 +795,9 @@ pub static RESET_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -814,17 +814,17 @@ pub static RESET_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RESET_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetGpaSessionAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_GPA_SESSION_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RESET_GPA_SESSION_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -843,16 +843,16 @@ pub static CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_GPA_SESSION_RESULTS_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyGpaSessionResultsAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -13,12 +13,12 @@ pub static ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentSamples", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorAttachmentSamples", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthStencilAttachmentSamples", at: 32, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],

@@ -27,8 +27,8 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD_LAYOUT: Layout = Layout {
         Field { name: "maxVgprAllocation", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vgprAllocationGranularity", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

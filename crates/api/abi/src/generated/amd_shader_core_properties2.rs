@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES2_AMD_LAYOUT: Layout = Layout {
         Field { name: "shaderCoreFeatures", at: 16, ty: Ty::Flags(&SHADER_CORE_PROPERTIES_FLAG_BITS_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "activeComputeUnitCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -16,7 +16,7 @@ pub static SHADER_RESOURCE_USAGE_AMD_LAYOUT: Layout = Layout {
         Field { name: "ldsUsageSizeInBytes", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratchMemUsageInBytes", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
@@ -38,7 +38,7 @@ pub static SHADER_STATISTICS_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "numAvailableSgprs", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "computeWorkGroupSize", at: 56, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[],
 };
@@ -66,14 +66,14 @@ pub static GET_SHADER_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderStage", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "infoType", at: 20, ty: Ty::Enum(&SHADER_INFO_TYPE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfoSize", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfoSize", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 24, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 24, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -89,23 +89,23 @@ pub static GET_SHADER_INFO_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfoSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfoSize", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SHADER_INFO_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetShaderInfoAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SHADER_INFO_AMD_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SHADER_INFO_AMD_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }, Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }, OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

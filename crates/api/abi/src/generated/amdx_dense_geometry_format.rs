@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_DENSE_GEOMETRY_FORMAT_FEATURES_AMDX_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "denseGeometryFormat", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -40,9 +40,9 @@ pub static ACCELERATION_STRUCTURE_DENSE_GEOMETRY_FORMAT_TRIANGLES_DATA_AMDX_LAYO
         Field { name: "maxGeometryIndex", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 48, ty: Ty::Enum(&COMPRESSED_TRIANGLE_FORMAT_AMDX_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

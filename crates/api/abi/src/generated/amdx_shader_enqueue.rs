@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_SHADER_ENQUEUE_FEATURES_AMDX_LAYOUT: Layout = Layout 
         Field { name: "shaderEnqueue", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderMeshEnqueue", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -41,8 +41,8 @@ pub static PHYSICAL_DEVICE_SHADER_ENQUEUE_PROPERTIES_AMDX_LAYOUT: Layout = Layou
         Field { name: "maxExecutionGraphWorkgroupCount", at: 36, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
         Field { name: "maxExecutionGraphWorkgroups", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -63,8 +63,8 @@ pub static EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT: Layout = Layout {
         Field { name: "maxSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sizeGranularity", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,18 +83,18 @@ pub static EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stageCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pLibraryInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLibraryInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "layout", at: 40, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "basePipelineHandle", at: 48, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "basePipelineIndex", at: 56, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 40, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Handles { at: 48, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Handles { at: 48, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -114,8 +114,8 @@ pub static DISPATCH_GRAPH_INFO_AMDX_LAYOUT: Layout = Layout {
         Field { name: "payloads", at: 8, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "payloadStride", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::DeviceOrHost { at: 8 },
+    fixups: &[
+        Fixup::DeviceOrHost { at: 8 },
     ],
     gaps: &[],
     keep: &[],
@@ -134,8 +134,8 @@ pub static DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT: Layout = Layout {
         Field { name: "infos", at: 8, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::DeviceOrHost { at: 8 },
+    fixups: &[
+        Fixup::DeviceOrHost { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -152,12 +152,12 @@ pub static PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pName", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -175,8 +175,8 @@ pub static DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT: Layout = Layout {
         Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "hostAddress", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Opaque { at: 0 },
+    fixups: &[
+        Fixup::Opaque { at: 0 },
     ],
     gaps: &[],
     keep: &[],
@@ -194,16 +194,16 @@ pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 32 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -220,23 +220,23 @@ pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_OUTPUTS_LAYOUT: Layout = Layout
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateExecutionGraphPipelinesAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: false }, Source::Parameter { at: 24, is_output: false }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: false }, OutputSource::Parameter { at: 24, is_output: false }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
@@ -254,12 +254,12 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT: Layout 
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "executionGraph", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -275,21 +275,21 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_OUTPUTS_LAYOUT: Layout
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetExecutionGraphPipelineScratchSizeAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -307,14 +307,14 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT: Layout = 
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "executionGraph", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNodeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNodeIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNodeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNodeIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -330,21 +330,21 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_OUTPUTS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNodeIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNodeIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetExecutionGraphPipelineNodeIndexAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -365,16 +365,16 @@ pub static CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT: Layout = Layo
         Field { name: "scratch", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratchSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdInitializeGraphScratchMemoryAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -393,18 +393,18 @@ pub static CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratch", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratchSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCountInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCountInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_GRAPH_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchGraphAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -423,18 +423,18 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratch", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratchSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCountInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCountInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_GRAPH_INDIRECT_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchGraphIndirectAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -455,15 +455,15 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT: Layout = Layout
         Field { name: "scratchSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "countInfo", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchGraphIndirectCountAMDX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -13,8 +13,8 @@ pub static DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT: Layout = Layout {
         Field { name: "name", at: 0, ty: Ty::Char, count: 128, is_optional: false, is_extern_sync: false },
         Field { name: "qualityFlags", at: 128, ty: Ty::Flags(&DATA_GRAPH_TOSA_QUALITY_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Text { at: 0, size: 128 },
+    fixups: &[
+        Fixup::Text { at: 0, size: 128 },
     ],
     gaps: &[],
     keep: &[],
@@ -32,15 +32,15 @@ pub static QUEUE_FAMILY_DATA_GRAPH_TOSA_PROPERTIES_ARM_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "profileCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProfiles", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProfiles", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Returned, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extensionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExtensions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExtensions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Returned, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "level", at: 48, ty: Ty::Enum(&DATA_GRAPH_TOSA_LEVEL_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Returned, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Returned, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -77,13 +77,13 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTI
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::AnyStruct, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::AnyStruct, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -99,21 +99,21 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTI
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::AnyStruct, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::AnyStruct, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_OPTICAL_FLOW_FEATURES_ARM_LAYOUT: Layout =
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dataGraphOpticalFlow", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -41,8 +41,8 @@ pub static QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_PROPERTIES_ARM_LAYOUT: Layout = 
         Field { name: "maxWidth", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxHeight", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -69,8 +69,8 @@ pub static DATA_GRAPH_PIPELINE_OPTICAL_FLOW_CREATE_INFO_ARM_LAYOUT: Layout = Lay
         Field { name: "performanceLevel", at: 44, ty: Ty::Enum(&DATA_GRAPH_OPTICAL_FLOW_PERFORMANCE_LEVEL_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 48, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_CREATE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -89,8 +89,8 @@ pub static DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -109,8 +109,8 @@ pub static DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "usage", at: 16, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -130,8 +130,8 @@ pub static DATA_GRAPH_PIPELINE_OPTICAL_FLOW_DISPATCH_INFO_ARM_LAYOUT: Layout = L
         Field { name: "flags", at: 16, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_EXECUTE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "meanFlowL1NormHint", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -150,8 +150,8 @@ pub static DATA_GRAPH_PIPELINE_RESOURCE_INFO_IMAGE_LAYOUT_ARM_LAYOUT: Layout = L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "layout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -170,11 +170,11 @@ pub static DATA_GRAPH_PIPELINE_SINGLE_NODE_CREATE_INFO_ARM_LAYOUT: Layout = Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "nodeType", at: 16, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_NODE_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "connectionCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pConnections", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConnections", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -195,8 +195,8 @@ pub static DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT: Layout = Layou
         Field { name: "binding", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "connection", at: 24, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_NODE_CONNECTION_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -290,17 +290,17 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOpticalFlowImageFormatInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatCount", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOpticalFlowImageFormatInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(IntegerLocation { through: 32, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(IntegerLocation { through: 32, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -316,23 +316,23 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 32, is_output: true }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 32, is_output: true }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

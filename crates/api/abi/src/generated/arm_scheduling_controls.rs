@@ -14,8 +14,8 @@ pub static DEVICE_QUEUE_SHADER_CORE_CONTROL_CREATE_INFO_ARM_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderCoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FEATURES_ARM_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "schedulingControls", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -54,8 +54,8 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_PROPERTIES_ARM_LAYOUT: Layout = L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "schedulingControlsFlags", at: 16, ty: Ty::Flags(&PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -76,8 +76,8 @@ pub static DISPATCH_PARAMETERS_ARM_LAYOUT: Layout = Layout {
         Field { name: "maxQueuedWorkGroupBatches", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxWarpsPerShaderCore", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -98,8 +98,8 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_DISPATCH_PARAMETERS_PROPERTIES_AR
         Field { name: "schedulingControlsMaxQueuedBatchesCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "schedulingControlsMaxWorkGroupBatchSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -124,18 +124,18 @@ pub static CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDispatchParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDispatchParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_DISPATCH_PARAMETERS_ARM_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDispatchParametersARM",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

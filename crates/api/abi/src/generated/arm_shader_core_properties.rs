@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_ARM_LAYOUT: Layout = Layout {
         Field { name: "texelRate", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fmaRate", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

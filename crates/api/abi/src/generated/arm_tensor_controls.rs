@@ -14,8 +14,8 @@ pub static TENSOR_ROLLING_BACKING_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "wraps", at: 16, ty: Ty::U32, count: 4, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static TENSOR_EXPLICIT_TILING_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = Layout 
         Field { name: "blockUTilingTensorFeatures", at: 40, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "blockU64kTilingTensorFeatures", at: 48, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -10,14 +10,14 @@ pub static CREATE_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pCreateInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInstance", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInstance", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Instance), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Instance), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -33,21 +33,21 @@ pub static CREATE_INSTANCE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInstance", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInstance", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Instance), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Instance), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_INSTANCE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateInstance",
-    level: Level::Global,
+    level: CommandLevel::Global,
     parameters: &CREATE_INSTANCE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_INSTANCE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -66,16 +66,16 @@ pub static DESTROY_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Exclusive },
-        Work::Opaque { at: 8 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 8 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_INSTANCE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyInstance",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &DESTROY_INSTANCE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -92,13 +92,13 @@ pub static ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDeviceCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDevices", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDevices", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PhysicalDevice), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::PhysicalDevice), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -114,23 +114,23 @@ pub static ENUMERATE_PHYSICAL_DEVICES_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDeviceCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDevices", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDevices", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PhysicalDevice), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::PhysicalDevice), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_PHYSICAL_DEVICES_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumeratePhysicalDevices",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_PHYSICAL_DEVICES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -147,11 +147,11 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFeatures", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeatures", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -166,21 +166,21 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_FEATURES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceFeatures",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_FEATURES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -198,11 +198,11 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -217,21 +217,21 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pFormatProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceFormatProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -253,11 +253,11 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = L
         Field { name: "tiling", at: 16, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 24, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
@@ -273,21 +273,21 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceImageFormatProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -304,11 +304,11 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -323,21 +323,21 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -354,13 +354,13 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -375,23 +375,23 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pQueueFamilyPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceQueueFamilyProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -408,11 +408,11 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -427,21 +427,21 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceMemoryProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -458,11 +458,11 @@ pub static GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -479,19 +479,19 @@ pub static GET_INSTANCE_PROC_ADDR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Opaque { at: 0 },
+    fixups: &[
+        Fixup::Opaque { at: 0 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_INSTANCE_PROC_ADDR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetInstanceProcAddr",
-    level: Level::Global,
+    level: CommandLevel::Global,
     parameters: &GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_INSTANCE_PROC_ADDR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -508,11 +508,11 @@ pub static GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -529,19 +529,19 @@ pub static GET_DEVICE_PROC_ADDR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Opaque { at: 0 },
+    fixups: &[
+        Fixup::Opaque { at: 0 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_PROC_ADDR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceProcAddr",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_PROC_ADDR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -558,15 +558,15 @@ pub static CREATE_DEVICE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDevice", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDevice", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Device), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Device), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -582,21 +582,21 @@ pub static CREATE_DEVICE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDevice", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDevice", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Device), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Device), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DEVICE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDevice",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &CREATE_DEVICE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DEVICE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -615,16 +615,16 @@ pub static DESTROY_DEVICE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Exclusive },
-        Work::Opaque { at: 8 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 8 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DEVICE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDevice",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_DEVICE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -640,14 +640,14 @@ pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLayerName", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLayerName", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -663,23 +663,23 @@ pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layo
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumerateInstanceExtensionProperties",
-    level: Level::Global,
+    level: CommandLevel::Global,
     parameters: &ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -696,15 +696,15 @@ pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLayerName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLayerName", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -720,23 +720,23 @@ pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumerateDeviceExtensionProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_DEVICE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -752,12 +752,12 @@ pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -773,23 +773,23 @@ pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumerateInstanceLayerProperties",
-    level: Level::Global,
+    level: CommandLevel::Global,
     parameters: &ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_INSTANCE_LAYER_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 0, is_output: true }, Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 0, is_output: true }, OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -806,13 +806,13 @@ pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -828,23 +828,23 @@ pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumerateDeviceLayerProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_DEVICE_LAYER_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -863,11 +863,11 @@ pub static GET_DEVICE_QUEUE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queueIndex", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueue", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -882,21 +882,21 @@ pub static GET_DEVICE_QUEUE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pQueue", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueue", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_QUEUE_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceQueue",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_QUEUE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_QUEUE_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -914,13 +914,13 @@ pub static QUEUE_SUBMIT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "submitCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSubmits", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubmits", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fence", at: 24, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -937,17 +937,17 @@ pub static QUEUE_SUBMIT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_SUBMIT_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueSubmit",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_SUBMIT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_SUBMIT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -965,8 +965,8 @@ pub static QUEUE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
@@ -983,17 +983,17 @@ pub static QUEUE_WAIT_IDLE_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_WAIT_IDLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueWaitIdle",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_WAIT_IDLE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_WAIT_IDLE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1011,8 +1011,8 @@ pub static DEVICE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -1029,17 +1029,17 @@ pub static DEVICE_WAIT_IDLE_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static DEVICE_WAIT_IDLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDeviceWaitIdle",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DEVICE_WAIT_IDLE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &DEVICE_WAIT_IDLE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1056,15 +1056,15 @@ pub static ALLOCATE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMemory", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemory", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1080,21 +1080,21 @@ pub static ALLOCATE_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemory", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemory", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ALLOCATE_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkAllocateMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ALLOCATE_MEMORY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ALLOCATE_MEMORY_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1114,17 +1114,17 @@ pub static FREE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static FREE_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkFreeMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &FREE_MEMORY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1145,12 +1145,12 @@ pub static MAP_MEMORY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 32, ty: Ty::Flags(&MEMORY_MAP_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "ppData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: Access::Exclusive },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
@@ -1166,21 +1166,21 @@ pub static MAP_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static MAP_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkMapMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &MAP_MEMORY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &MAP_MEMORY_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1199,16 +1199,16 @@ pub static UNMAP_MEMORY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static UNMAP_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkUnmapMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UNMAP_MEMORY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1226,11 +1226,11 @@ pub static FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryRangeCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRanges", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRanges", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -1247,17 +1247,17 @@ pub static FLUSH_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static FLUSH_MAPPED_MEMORY_RANGES_COMMAND: CommandDesc = CommandDesc {
     name: "vkFlushMappedMemoryRanges",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &FLUSH_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1275,11 +1275,11 @@ pub static INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryRangeCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRanges", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRanges", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -1296,17 +1296,17 @@ pub static INVALIDATE_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static INVALIDATE_MAPPED_MEMORY_RANGES_COMMAND: CommandDesc = CommandDesc {
     name: "vkInvalidateMappedMemoryRanges",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &INVALIDATE_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1324,12 +1324,12 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCommittedMemoryInBytes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommittedMemoryInBytes", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1344,21 +1344,21 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pCommittedMemoryInBytes", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommittedMemoryInBytes", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_MEMORY_COMMITMENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceMemoryCommitment",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_MEMORY_COMMITMENT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -1379,10 +1379,10 @@ pub static BIND_BUFFER_MEMORY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -1399,17 +1399,17 @@ pub static BIND_BUFFER_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BIND_BUFFER_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkBindBufferMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BIND_BUFFER_MEMORY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BIND_BUFFER_MEMORY_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1430,10 +1430,10 @@ pub static BIND_IMAGE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -1450,17 +1450,17 @@ pub static BIND_IMAGE_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BIND_IMAGE_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkBindImageMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BIND_IMAGE_MEMORY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BIND_IMAGE_MEMORY_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1478,12 +1478,12 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1498,21 +1498,21 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_BUFFER_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetBufferMemoryRequirements",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -1530,12 +1530,12 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1550,21 +1550,21 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageMemoryRequirements",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -1582,14 +1582,14 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1604,23 +1604,23 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageSparseMemoryRequirements",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -1642,13 +1642,13 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Lay
         Field { name: "samples", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tiling", at: 24, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 32, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 32, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
@@ -1663,23 +1663,23 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceSparseImageFormatProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 32, is_output: true }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 32, is_output: true }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -1697,13 +1697,13 @@ pub static QUEUE_BIND_SPARSE_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pBindInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fence", at: 24, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -1720,17 +1720,17 @@ pub static QUEUE_BIND_SPARSE_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_BIND_SPARSE_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueBindSparse",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_BIND_SPARSE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_BIND_SPARSE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1747,15 +1747,15 @@ pub static CREATE_FENCE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FENCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFence", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFence", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&FENCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&FENCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1771,21 +1771,21 @@ pub static CREATE_FENCE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFence", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFence", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_FENCE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateFence",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_FENCE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_FENCE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1805,17 +1805,17 @@ pub static DESTROY_FENCE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "fence", at: 8, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_FENCE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyFence",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_FENCE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1833,11 +1833,11 @@ pub static RESET_FENCES_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fenceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFences", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pFences", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -1854,17 +1854,17 @@ pub static RESET_FENCES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RESET_FENCES_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetFences",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_FENCES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RESET_FENCES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1883,9 +1883,9 @@ pub static GET_FENCE_STATUS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fence", at: 8, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Fence, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Fence, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -1902,17 +1902,17 @@ pub static GET_FENCE_STATUS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_FENCE_STATUS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetFenceStatus",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_FENCE_STATUS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_FENCE_STATUS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1930,13 +1930,13 @@ pub static WAIT_FOR_FENCES_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fenceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFences", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFences", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "waitAll", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeout", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -1953,17 +1953,17 @@ pub static WAIT_FOR_FENCES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static WAIT_FOR_FENCES_COMMAND: CommandDesc = CommandDesc {
     name: "vkWaitForFences",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WAIT_FOR_FENCES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WAIT_FOR_FENCES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1980,15 +1980,15 @@ pub static CREATE_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSemaphore", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSemaphore", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2004,23 +2004,23 @@ pub static CREATE_SEMAPHORE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSemaphore", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSemaphore", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateSemaphore",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_SEMAPHORE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_SEMAPHORE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2040,17 +2040,17 @@ pub static DESTROY_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "semaphore", at: 8, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroySemaphore",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_SEMAPHORE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2067,15 +2067,15 @@ pub static CREATE_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUERY_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUERY_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pQueryPool", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueryPool", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUERY_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&QUERY_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2091,21 +2091,21 @@ pub static CREATE_QUERY_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueryPool", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueryPool", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateQueryPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_QUERY_POOL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_QUERY_POOL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2125,17 +2125,17 @@ pub static DESTROY_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyQueryPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_QUERY_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2156,14 +2156,14 @@ pub static GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 48, ty: Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 52, size: 4 }],
     keep: &[Span { at: 24, size: 8 }],
@@ -2180,21 +2180,21 @@ pub static GET_QUERY_POOL_RESULTS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 8, size: 8 }],
 };
 pub static GET_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetQueryPoolResults",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_QUERY_POOL_RESULTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: false }, Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: false }, OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2211,15 +2211,15 @@ pub static CREATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pBuffer", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2235,21 +2235,21 @@ pub static CREATE_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_BUFFER_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_BUFFER_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2269,17 +2269,17 @@ pub static DESTROY_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2296,15 +2296,15 @@ pub static CREATE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pImage", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImage", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Image), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Image), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2320,21 +2320,21 @@ pub static CREATE_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImage", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImage", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Image), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Image), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_IMAGE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_IMAGE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2354,17 +2354,17 @@ pub static DESTROY_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2382,14 +2382,14 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSubresource", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubresource", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2404,21 +2404,21 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_SUBRESOURCE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageSubresourceLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -2435,15 +2435,15 @@ pub static CREATE_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ImageView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::ImageView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2459,21 +2459,21 @@ pub static CREATE_IMAGE_VIEW_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ImageView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::ImageView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_IMAGE_VIEW_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateImageView",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_IMAGE_VIEW_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_IMAGE_VIEW_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2493,17 +2493,17 @@ pub static DESTROY_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_IMAGE_VIEW_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyImageView",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_IMAGE_VIEW_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2520,15 +2520,15 @@ pub static CREATE_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMMAND_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCommandPool", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandPool", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMMAND_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COMMAND_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2544,21 +2544,21 @@ pub static CREATE_COMMAND_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCommandPool", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandPool", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateCommandPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_COMMAND_POOL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_COMMAND_POOL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2578,17 +2578,17 @@ pub static DESTROY_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyCommandPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_COMMAND_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2608,9 +2608,9 @@ pub static RESET_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "flags", at: 16, ty: Ty::Flags(&COMMAND_POOL_RESET_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -2627,17 +2627,17 @@ pub static RESET_COMMAND_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RESET_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetCommandPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_COMMAND_POOL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RESET_COMMAND_POOL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2654,13 +2654,13 @@ pub static ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCommandBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: 8, at: 28, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: 8, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: 8, at: 28, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: 8, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2677,21 +2677,21 @@ pub static ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "commandBufferCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCommandBuffers", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static ALLOCATE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
     name: "vkAllocateCommandBuffers",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Through(Place { through: 8, at: 28, width: 4 }), Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Through(IntegerLocation { through: 8, at: 28, width: 4 }), OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2710,19 +2710,19 @@ pub static FREE_COMMAND_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "commandBufferCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCommandBuffers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCommandBuffers", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
 };
 pub static FREE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
     name: "vkFreeCommandBuffers",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &FREE_COMMAND_BUFFERS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2739,11 +2739,11 @@ pub static BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -2760,17 +2760,17 @@ pub static BEGIN_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BEGIN_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkBeginCommandBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BEGIN_COMMAND_BUFFER_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2788,8 +2788,8 @@ pub static END_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
@@ -2806,17 +2806,17 @@ pub static END_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static END_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkEndCommandBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &END_COMMAND_BUFFER_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &END_COMMAND_BUFFER_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2835,8 +2835,8 @@ pub static RESET_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "flags", at: 8, ty: Ty::Flags(&COMMAND_BUFFER_RESET_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -2853,17 +2853,17 @@ pub static RESET_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RESET_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetCommandBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_COMMAND_BUFFER_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RESET_COMMAND_BUFFER_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -2883,20 +2883,20 @@ pub static CMD_COPY_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "srcBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[Span { at: 24, size: 4 }],
 };
 pub static CMD_COPY_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2918,20 +2918,20 @@ pub static CMD_COPY_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 36, size: 4 }],
 };
 pub static CMD_COPY_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2952,20 +2952,20 @@ pub static CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 28, size: 4 }],
 };
 pub static CMD_COPY_BUFFER_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyBufferToImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -2986,20 +2986,20 @@ pub static CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "srcImageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 32, size: 4 }],
 };
 pub static CMD_COPY_IMAGE_TO_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyImageToBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3019,19 +3019,19 @@ pub static CMD_UPDATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstOffset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 24, size: 8 }],
 };
 pub static CMD_UPDATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdUpdateBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_UPDATE_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3053,16 +3053,16 @@ pub static CMD_FILL_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub static CMD_FILL_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdFillBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_FILL_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3083,24 +3083,24 @@ pub static CMD_PIPELINE_BARRIER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstStageMask", at: 12, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dependencyFlags", at: 16, ty: Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memoryBarrierCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bufferMemoryBarrierCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pBufferMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageMemoryBarrierCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pImageMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 pub static CMD_PIPELINE_BARRIER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPipelineBarrier",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PIPELINE_BARRIER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3121,16 +3121,16 @@ pub static CMD_BEGIN_QUERY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "query", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 20, ty: Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_QUERY_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginQuery",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_QUERY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3150,16 +3150,16 @@ pub static CMD_END_QUERY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "query", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_END_QUERY_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndQuery",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_QUERY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3180,16 +3180,16 @@ pub static CMD_RESET_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_RESET_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdResetQueryPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_RESET_QUERY_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3210,16 +3210,16 @@ pub static CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "queryPool", at: 16, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "query", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_WRITE_TIMESTAMP_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteTimestamp",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3244,17 +3244,17 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "stride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 48, ty: Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 52, size: 4 }],
     keep: &[],
 };
 pub static CMD_COPY_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyQueryPoolResults",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3272,18 +3272,18 @@ pub static CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "commandBufferCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCommandBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::CommandBuffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_EXECUTE_COMMANDS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdExecuteCommands",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3300,15 +3300,15 @@ pub static CREATE_EVENT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EVENT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EVENT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pEvent", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvent", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Event), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EVENT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EVENT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Event), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -3324,21 +3324,21 @@ pub static CREATE_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEvent", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvent", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Event), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Event), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_EVENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateEvent",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_EVENT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_EVENT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3358,17 +3358,17 @@ pub static DESTROY_EVENT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_EVENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyEvent",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_EVENT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3387,9 +3387,9 @@ pub static GET_EVENT_STATUS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -3406,17 +3406,17 @@ pub static GET_EVENT_STATUS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_EVENT_STATUS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetEventStatus",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_EVENT_STATUS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_EVENT_STATUS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3435,9 +3435,9 @@ pub static SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
@@ -3454,17 +3454,17 @@ pub static SET_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_EVENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetEvent",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_EVENT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_EVENT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3483,9 +3483,9 @@ pub static RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
@@ -3502,17 +3502,17 @@ pub static RESET_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RESET_EVENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetEvent",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_EVENT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RESET_EVENT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3529,15 +3529,15 @@ pub static CREATE_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::BufferView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::BufferView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -3553,21 +3553,21 @@ pub static CREATE_BUFFER_VIEW_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::BufferView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::BufferView), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_BUFFER_VIEW_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateBufferView",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_BUFFER_VIEW_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_BUFFER_VIEW_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3587,17 +3587,17 @@ pub static DESTROY_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "bufferView", at: 8, ty: Ty::Handle(HandleType::BufferView), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::BufferView, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::BufferView, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_BUFFER_VIEW_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyBufferView",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_BUFFER_VIEW_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3614,15 +3614,15 @@ pub static CREATE_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pShaderModule", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaderModule", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -3638,21 +3638,21 @@ pub static CREATE_SHADER_MODULE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShaderModule", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaderModule", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_SHADER_MODULE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateShaderModule",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_SHADER_MODULE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_SHADER_MODULE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3672,17 +3672,17 @@ pub static DESTROY_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "shaderModule", at: 8, ty: Ty::Handle(HandleType::ShaderModule), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ShaderModule, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ShaderModule, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_SHADER_MODULE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyShaderModule",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_SHADER_MODULE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3699,15 +3699,15 @@ pub static CREATE_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CACHE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_CACHE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelineCache", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineCache", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_CACHE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_CACHE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -3723,21 +3723,21 @@ pub static CREATE_PIPELINE_CACHE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelineCache", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineCache", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_PIPELINE_CACHE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreatePipelineCache",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_PIPELINE_CACHE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_PIPELINE_CACHE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3757,17 +3757,17 @@ pub static DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_PIPELINE_CACHE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyPipelineCache",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3785,14 +3785,14 @@ pub static GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 16, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 16, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -3808,23 +3808,23 @@ pub static GET_PIPELINE_CACHE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PIPELINE_CACHE_DATA_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPipelineCacheData",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PIPELINE_CACHE_DATA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3843,12 +3843,12 @@ pub static MERGE_PIPELINE_CACHES_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "srcCacheCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSrcCaches", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSrcCaches", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PipelineCache), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::PipelineCache), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -3865,17 +3865,17 @@ pub static MERGE_PIPELINE_CACHES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static MERGE_PIPELINE_CACHES_COMMAND: CommandDesc = CommandDesc {
     name: "vkMergePipelineCaches",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &MERGE_PIPELINE_CACHES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &MERGE_PIPELINE_CACHES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3894,16 +3894,16 @@ pub static CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 32 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -3920,23 +3920,23 @@ pub static CREATE_COMPUTE_PIPELINES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static CREATE_COMPUTE_PIPELINES_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateComputePipelines",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_COMPUTE_PIPELINES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: false }, Source::Parameter { at: 24, is_output: false }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: false }, OutputSource::Parameter { at: 24, is_output: false }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
@@ -3956,17 +3956,17 @@ pub static DESTROY_PIPELINE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_PIPELINE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyPipeline",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_PIPELINE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -3983,15 +3983,15 @@ pub static CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelineLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4007,21 +4007,21 @@ pub static CREATE_PIPELINE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelineLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_PIPELINE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreatePipelineLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_PIPELINE_LAYOUT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4041,17 +4041,17 @@ pub static DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipelineLayout", at: 8, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineLayout, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_PIPELINE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyPipelineLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4068,15 +4068,15 @@ pub static CREATE_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSampler", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampler", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4092,21 +4092,21 @@ pub static CREATE_SAMPLER_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampler", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampler", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_SAMPLER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateSampler",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_SAMPLER_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_SAMPLER_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4126,17 +4126,17 @@ pub static DESTROY_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "sampler", at: 8, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Sampler, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Sampler, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_SAMPLER_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroySampler",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_SAMPLER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4153,15 +4153,15 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSetLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4177,21 +4177,21 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSetLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DESCRIPTOR_SET_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDescriptorSetLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DESCRIPTOR_SET_LAYOUT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4211,17 +4211,17 @@ pub static DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "descriptorSetLayout", at: 8, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DESCRIPTOR_SET_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDescriptorSetLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4238,15 +4238,15 @@ pub static CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDescriptorPool", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorPool", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4262,21 +4262,21 @@ pub static CREATE_DESCRIPTOR_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorPool", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorPool", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDescriptorPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DESCRIPTOR_POOL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4296,17 +4296,17 @@ pub static DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "descriptorPool", at: 8, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDescriptorPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4326,9 +4326,9 @@ pub static RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "descriptorPool", at: 8, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -4345,17 +4345,17 @@ pub static RESET_DESCRIPTOR_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RESET_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetDescriptorPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RESET_DESCRIPTOR_POOL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4372,13 +4372,13 @@ pub static ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorSets", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: 8, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: 8, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: 8, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: 8, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4395,21 +4395,21 @@ pub static ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorSetCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorSets", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static ALLOCATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     name: "vkAllocateDescriptorSets",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Through(Place { through: 8, at: 24, width: 4 }), Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Through(IntegerLocation { through: 8, at: 24, width: 4 }), OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4428,12 +4428,12 @@ pub static FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorPool", at: 8, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "descriptorSetCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorSets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDescriptorSets", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -4450,17 +4450,17 @@ pub static FREE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static FREE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     name: "vkFreeDescriptorSets",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &FREE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4478,21 +4478,21 @@ pub static UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorWriteCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDescriptorWrites", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorWrites", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorCopyCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDescriptorCopies", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorCopies", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }],
 };
 pub static UPDATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     name: "vkUpdateDescriptorSets",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4512,16 +4512,16 @@ pub static CMD_BIND_PIPELINE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_PIPELINE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindPipeline",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_PIPELINE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4542,22 +4542,22 @@ pub static CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstSet", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorSetCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorSets", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dynamicOffsetCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDynamicOffsets", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDynamicOffsets", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 28, size: 4 }, Span { at: 40, size: 4 }],
 };
 pub static CMD_BIND_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindDescriptorSets",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4576,22 +4576,22 @@ pub static CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColor", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColor", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rangeCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 32, size: 4 }],
 };
 pub static CMD_CLEAR_COLOR_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdClearColorImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4612,15 +4612,15 @@ pub static CMD_DISPATCH_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "groupCountY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_DISPATCH_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatch",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4640,16 +4640,16 @@ pub static CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_INDIRECT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchIndirect",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4669,16 +4669,16 @@ pub static CMD_SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_EVENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetEvent",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_EVENT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4698,16 +4698,16 @@ pub static CMD_RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_RESET_EVENT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdResetEvent",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_RESET_EVENT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4725,29 +4725,29 @@ pub static CMD_WAIT_EVENTS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "eventCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEvents", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvents", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Event), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcStageMask", at: 24, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dstStageMask", at: 28, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memoryBarrierCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bufferMemoryBarrierCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pBufferMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageMemoryBarrierCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pImageMemoryBarriers", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageMemoryBarriers", at: 72, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Event), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 72, pointer: &Pointer { to: Pointee::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }, Span { at: 64, size: 4 }],
 };
 pub static CMD_WAIT_EVENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWaitEvents",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WAIT_EVENTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4768,19 +4768,19 @@ pub static CMD_PUSH_CONSTANTS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "stageFlags", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pValues", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValues", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[Span { at: 24, size: 4 }],
 };
 pub static CMD_PUSH_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushConstants",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_CONSTANTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4799,16 +4799,16 @@ pub static CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 32 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -4825,23 +4825,23 @@ pub static CREATE_GRAPHICS_PIPELINES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static CREATE_GRAPHICS_PIPELINES_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateGraphicsPipelines",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_GRAPHICS_PIPELINES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: false }, Source::Parameter { at: 24, is_output: false }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: false }, OutputSource::Parameter { at: 24, is_output: false }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
@@ -4858,15 +4858,15 @@ pub static CREATE_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FRAMEBUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFramebuffer", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFramebuffer", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&FRAMEBUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4882,21 +4882,21 @@ pub static CREATE_FRAMEBUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFramebuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFramebuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_FRAMEBUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateFramebuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_FRAMEBUFFER_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_FRAMEBUFFER_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -4916,17 +4916,17 @@ pub static DESTROY_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "framebuffer", at: 8, ty: Ty::Handle(HandleType::Framebuffer), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Framebuffer, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Framebuffer, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_FRAMEBUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyFramebuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_FRAMEBUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -4943,15 +4943,15 @@ pub static CREATE_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pRenderPass", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -4967,21 +4967,21 @@ pub static CREATE_RENDER_PASS_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRenderPass", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateRenderPass",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_RENDER_PASS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_RENDER_PASS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -5001,17 +5001,17 @@ pub static DESTROY_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "renderPass", at: 8, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::RenderPass, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::RenderPass, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyRenderPass",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_RENDER_PASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5029,12 +5029,12 @@ pub static GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "renderPass", at: 8, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGranularity", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGranularity", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::RenderPass, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::RenderPass, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -5049,21 +5049,21 @@ pub static GET_RENDER_AREA_GRANULARITY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pGranularity", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGranularity", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_RENDER_AREA_GRANULARITY_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetRenderAreaGranularity",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_RENDER_AREA_GRANULARITY_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -5082,18 +5082,18 @@ pub static CMD_SET_VIEWPORT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewports", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewports", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIEWPORT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&VIEWPORT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_VIEWPORT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetViewport",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VIEWPORT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5112,18 +5112,18 @@ pub static CMD_SET_SCISSOR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstScissor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scissorCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_SCISSOR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetScissor",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_SCISSOR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5142,15 +5142,15 @@ pub static CMD_SET_LINE_WIDTH_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "lineWidth", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_LINE_WIDTH_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetLineWidth",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_LINE_WIDTH_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5171,15 +5171,15 @@ pub static CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "depthBiasClamp", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthBiasSlopeFactor", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_BIAS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthBias",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5196,18 +5196,18 @@ pub static CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "blendConstants", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::F32), len: Len::Fixed(4), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blendConstants", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::F32), len: Len::Fixed(4), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::F32), len: Len::Fixed(4), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::F32), len: Len::Fixed(4), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_BLEND_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetBlendConstants",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5227,15 +5227,15 @@ pub static CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "minDepthBounds", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDepthBounds", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_BOUNDS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthBounds",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5255,15 +5255,15 @@ pub static CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compareMask", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_STENCIL_COMPARE_MASK_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetStencilCompareMask",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5283,15 +5283,15 @@ pub static CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "writeMask", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_STENCIL_WRITE_MASK_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetStencilWriteMask",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5311,15 +5311,15 @@ pub static CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reference", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_STENCIL_REFERENCE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetStencilReference",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5340,16 +5340,16 @@ pub static CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indexType", at: 24, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_INDEX_BUFFER_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindIndexBuffer",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5368,20 +5368,20 @@ pub static CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_BIND_VERTEX_BUFFERS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindVertexBuffers",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5403,15 +5403,15 @@ pub static CMD_DRAW_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "firstVertex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstInstance", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDraw",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5434,15 +5434,15 @@ pub static CMD_DRAW_INDEXED_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "vertexOffset", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstInstance", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_DRAW_INDEXED_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndexed",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDEXED_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5464,16 +5464,16 @@ pub static CMD_DRAW_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDIRECT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndirect",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDIRECT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5495,16 +5495,16 @@ pub static CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDEXED_INDIRECT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndexedIndirect",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5526,21 +5526,21 @@ pub static CMD_BLIT_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "filter", at: 48, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 36, size: 4 }],
 };
 pub static CMD_BLIT_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBlitImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BLIT_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5559,22 +5559,22 @@ pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDepthStencil", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthStencil", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rangeCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 32, size: 4 }],
 };
 pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdClearDepthStencilImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5592,21 +5592,21 @@ pub static CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "attachmentCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAttachments", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAttachments", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rectCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRects", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRects", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }],
 };
 pub static CMD_CLEAR_ATTACHMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdClearAttachments",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5628,20 +5628,20 @@ pub static CMD_RESOLVE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 36, size: 4 }],
 };
 pub static CMD_RESOLVE_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdResolveImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_RESOLVE_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5658,19 +5658,19 @@ pub static CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pRenderPassBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPassBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "contents", at: 16, ty: Ty::Enum(&SUBPASS_CONTENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_BEGIN_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginRenderPass",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5689,15 +5689,15 @@ pub static CMD_NEXT_SUBPASS_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "contents", at: 8, ty: Ty::Enum(&SUBPASS_CONTENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_NEXT_SUBPASS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdNextSubpass",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_NEXT_SUBPASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -5715,15 +5715,15 @@ pub static CMD_END_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_END_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndRenderPass",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_RENDER_PASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -10,10 +10,10 @@ pub static ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pApiVersion", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pApiVersion", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -29,21 +29,21 @@ pub static ENUMERATE_INSTANCE_VERSION_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pApiVersion", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pApiVersion", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_INSTANCE_VERSION_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumerateInstanceVersion",
-    level: Level::Global,
+    level: CommandLevel::Global,
     parameters: &ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_INSTANCE_VERSION_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 0, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 0, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -61,11 +61,11 @@ pub static BIND_BUFFER_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -82,21 +82,21 @@ pub static BIND_BUFFER_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static BIND_BUFFER_MEMORY2_COMMAND: CommandDesc = CommandDesc {
     name: "vkBindBufferMemory2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BIND_BUFFER_MEMORY2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BIND_BUFFER_MEMORY2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 16, is_output: false }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 16, is_output: false }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &["vkBindBufferMemory2KHR"],
@@ -114,11 +114,11 @@ pub static BIND_IMAGE_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -135,21 +135,21 @@ pub static BIND_IMAGE_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static BIND_IMAGE_MEMORY2_COMMAND: CommandDesc = CommandDesc {
     name: "vkBindImageMemory2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BIND_IMAGE_MEMORY2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BIND_IMAGE_MEMORY2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 16, is_output: false }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 16, is_output: false }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &["vkBindImageMemory2KHR"],
@@ -169,11 +169,11 @@ pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "heapIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "localDeviceIndex", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "remoteDeviceIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPeerMemoryFeatures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPeerMemoryFeatures", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -188,21 +188,21 @@ pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pPeerMemoryFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPeerMemoryFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&PEER_MEMORY_FEATURE_FLAG_BITS_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceGroupPeerMemoryFeatures",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceGroupPeerMemoryFeaturesKHR"],
@@ -221,15 +221,15 @@ pub static CMD_SET_DEVICE_MASK_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "deviceMask", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEVICE_MASK_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDeviceMask",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEVICE_MASK_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDeviceMaskKHR"],
@@ -246,13 +246,13 @@ pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDeviceGroupCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDeviceGroupProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -268,23 +268,23 @@ pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDeviceGroupCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPhysicalDeviceGroupProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_COMMAND: CommandDesc = CommandDesc {
     name: "vkEnumeratePhysicalDeviceGroups",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ENUMERATE_PHYSICAL_DEVICE_GROUPS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkEnumeratePhysicalDeviceGroupsKHR"],
@@ -301,13 +301,13 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -322,21 +322,21 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageMemoryRequirements2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetImageMemoryRequirements2KHR"],
@@ -353,13 +353,13 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -374,21 +374,21 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_BUFFER_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetBufferMemoryRequirements2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_BUFFER_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetBufferMemoryRequirements2KHR"],
@@ -405,15 +405,15 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -428,23 +428,23 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageSparseMemoryRequirements2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetImageSparseMemoryRequirements2KHR"],
@@ -461,11 +461,11 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFeatures", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeatures", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -480,21 +480,21 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_FEATURES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceFeatures2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_FEATURES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceFeatures2KHR"],
@@ -511,11 +511,11 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -530,21 +530,21 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceProperties2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_PROPERTIES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceProperties2KHR"],
@@ -562,11 +562,11 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -581,21 +581,21 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pFormatProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceFormatProperties2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceFormatProperties2KHR"],
@@ -612,13 +612,13 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -634,21 +634,21 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceImageFormatProperties2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetPhysicalDeviceImageFormatProperties2KHR"],
@@ -665,13 +665,13 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -686,23 +686,23 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pQueueFamilyPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueFamilyProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceQueueFamilyProperties2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceQueueFamilyProperties2KHR"],
@@ -719,11 +719,11 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -738,21 +738,21 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceMemoryProperties2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceMemoryProperties2KHR"],
@@ -769,15 +769,15 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: La
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -792,23 +792,23 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceSparseImageFormatProperties2",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceSparseImageFormatProperties2KHR"],
@@ -828,16 +828,16 @@ pub static TRIM_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::CommandPool, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static TRIM_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkTrimCommandPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &TRIM_COMMAND_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkTrimCommandPoolKHR"],
@@ -854,13 +854,13 @@ pub static GET_DEVICE_QUEUE2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueueInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_QUEUE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pQueue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_QUEUE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueue", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_QUEUE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_QUEUE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -875,21 +875,21 @@ pub static GET_DEVICE_QUEUE2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pQueue", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueue", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Handle(HandleType::Queue), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_QUEUE2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceQueue2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_QUEUE2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_QUEUE2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -906,13 +906,13 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalBufferProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalBufferProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -927,21 +927,21 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pExternalBufferProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalBufferProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceExternalBufferProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceExternalBufferPropertiesKHR"],
@@ -958,13 +958,13 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalFenceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalFenceProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalFenceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalFenceProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -979,21 +979,21 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pExternalFenceProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalFenceProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceExternalFenceProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceExternalFencePropertiesKHR"],
@@ -1010,13 +1010,13 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalSemaphoreInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalSemaphoreProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalSemaphoreInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalSemaphoreProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1031,21 +1031,21 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pExternalSemaphoreProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalSemaphoreProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceExternalSemaphoreProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceExternalSemaphorePropertiesKHR"],
@@ -1069,15 +1069,15 @@ pub static CMD_DISPATCH_BASE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "groupCountY", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupCountZ", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_BASE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchBase",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_BASE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdDispatchBaseKHR"],
@@ -1094,15 +1094,15 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDescriptorUpdateTemplate", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorUpdateTemplate", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1118,21 +1118,21 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorUpdateTemplate", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorUpdateTemplate", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDescriptorUpdateTemplate",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DESCRIPTOR_UPDATE_TEMPLATE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreateDescriptorUpdateTemplateKHR"],
@@ -1152,17 +1152,17 @@ pub static DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "descriptorUpdateTemplate", at: 8, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDescriptorUpdateTemplate",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkDestroyDescriptorUpdateTemplateKHR"],
@@ -1181,20 +1181,20 @@ pub static UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorSet", at: 8, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "descriptorUpdateTemplate", at: 16, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Template, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSet, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorSet, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Template, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_COMMAND: CommandDesc = CommandDesc {
     name: "vkUpdateDescriptorSetWithTemplate",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkUpdateDescriptorSetWithTemplateKHR"],
@@ -1211,13 +1211,13 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSupport", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSupport", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1232,21 +1232,21 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSupport", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSupport", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDescriptorSetLayoutSupport",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDescriptorSetLayoutSupportKHR"],
@@ -1263,15 +1263,15 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pYcbcrConversion", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pYcbcrConversion", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1287,21 +1287,21 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pYcbcrConversion", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pYcbcrConversion", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_SAMPLER_YCBCR_CONVERSION_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateSamplerYcbcrConversion",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_SAMPLER_YCBCR_CONVERSION_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreateSamplerYcbcrConversionKHR"],
@@ -1321,17 +1321,17 @@ pub static DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "ycbcrConversion", at: 8, ty: Ty::Handle(HandleType::SamplerYcbcrConversion), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SamplerYcbcrConversion, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SamplerYcbcrConversion, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_SAMPLER_YCBCR_CONVERSION_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroySamplerYcbcrConversion",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkDestroySamplerYcbcrConversionKHR"],

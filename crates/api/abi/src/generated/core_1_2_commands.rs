@@ -15,16 +15,16 @@ pub static RESET_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static RESET_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     name: "vkResetQueryPool",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RESET_QUERY_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkResetQueryPoolEXT"],
@@ -42,12 +42,12 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "semaphore", at: 8, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pValue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -63,21 +63,21 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pValue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SEMAPHORE_COUNTER_VALUE_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSemaphoreCounterValue",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SEMAPHORE_COUNTER_VALUE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetSemaphoreCounterValueKHR"],
@@ -94,12 +94,12 @@ pub static WAIT_SEMAPHORES_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pWaitInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_WAIT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWaitInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_WAIT_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeout", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_WAIT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_WAIT_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -116,17 +116,17 @@ pub static WAIT_SEMAPHORES_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static WAIT_SEMAPHORES_COMMAND: CommandDesc = CommandDesc {
     name: "vkWaitSemaphores",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WAIT_SEMAPHORES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WAIT_SEMAPHORES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkWaitSemaphoresKHR"],
@@ -143,11 +143,11 @@ pub static SIGNAL_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSignalInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SIGNAL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSignalInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_SIGNAL_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SIGNAL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_SIGNAL_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -164,17 +164,17 @@ pub static SIGNAL_SEMAPHORE_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SIGNAL_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
     name: "vkSignalSemaphore",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SIGNAL_SEMAPHORE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SIGNAL_SEMAPHORE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkSignalSemaphoreKHR"],
@@ -191,11 +191,11 @@ pub static GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -212,17 +212,17 @@ pub static GET_BUFFER_DEVICE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_BUFFER_DEVICE_ADDRESS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetBufferDeviceAddress",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_BUFFER_DEVICE_ADDRESS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &["vkGetBufferDeviceAddressEXT", "vkGetBufferDeviceAddressKHR"],
@@ -239,11 +239,11 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -260,17 +260,17 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetBufferOpaqueCaptureAddress",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &["vkGetBufferOpaqueCaptureAddressKHR"],
@@ -287,11 +287,11 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layo
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -308,17 +308,17 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT: Layout = Lay
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceMemoryOpaqueCaptureAddress",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &["vkGetDeviceMemoryOpaqueCaptureAddressKHR"],
@@ -342,17 +342,17 @@ pub static CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDIRECT_COUNT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndirectCount",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdDrawIndirectCountAMD", "vkCmdDrawIndirectCountKHR"],
@@ -376,17 +376,17 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDEXED_INDIRECT_COUNT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndexedIndirectCount",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdDrawIndexedIndirectCountAMD", "vkCmdDrawIndexedIndirectCountKHR"],
@@ -403,15 +403,15 @@ pub static CREATE_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pRenderPass", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -427,23 +427,23 @@ pub static CREATE_RENDER_PASS2_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRenderPass", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateRenderPass2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_RENDER_PASS2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_RENDER_PASS2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreateRenderPass2KHR"],
@@ -460,20 +460,20 @@ pub static CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pRenderPassBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSubpassBeginInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPassBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassBeginInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginRenderPass2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBeginRenderPass2KHR"],
@@ -490,20 +490,20 @@ pub static CMD_NEXT_SUBPASS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pSubpassBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSubpassEndInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassEndInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_NEXT_SUBPASS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdNextSubpass2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_NEXT_SUBPASS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdNextSubpass2KHR"],
@@ -520,18 +520,18 @@ pub static CMD_END_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pSubpassEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_END_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndRenderPass2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_RENDER_PASS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdEndRenderPass2KHR"],

@@ -28,8 +28,8 @@ pub static PHYSICAL_DEVICE_VULKAN13_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "shaderIntegerDotProduct", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maintenance4", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 76, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -92,8 +92,8 @@ pub static PHYSICAL_DEVICE_VULKAN13_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "uniformTexelBufferOffsetSingleTexelAlignment", at: 200, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxBufferSize", at: 208, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 188, size: 4 }, Span { at: 204, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -116,12 +116,12 @@ pub static PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "description", at: 532, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
         Field { name: "layer", at: 788, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Text { at: 16, size: 256 },
-        Work::Text { at: 272, size: 256 },
-        Work::Text { at: 532, size: 256 },
-        Work::Text { at: 788, size: 256 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Text { at: 16, size: 256 },
+        Fixup::Text { at: 272, size: 256 },
+        Fixup::Text { at: 532, size: 256 },
+        Fixup::Text { at: 788, size: 256 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 1044, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -140,8 +140,8 @@ pub static PHYSICAL_DEVICE_PRIVATE_DATA_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "privateData", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -160,8 +160,8 @@ pub static DEVICE_PRIVATE_DATA_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "privateDataSlotRequestCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -180,8 +180,8 @@ pub static PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&PRIVATE_DATA_SLOT_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -203,8 +203,8 @@ pub static MEMORY_BARRIER2_LAYOUT: Layout = Layout {
         Field { name: "dstStageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dstAccessMask", at: 40, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -231,9 +231,9 @@ pub static BUFFER_MEMORY_BARRIER2_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -261,9 +261,9 @@ pub static IMAGE_MEMORY_BARRIER2_LAYOUT: Layout = Layout {
         Field { name: "image", at: 64, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "subresourceRange", at: 72, ty: Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 64, count: 1, ty: HandleType::Image, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 64, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 92, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -282,17 +282,17 @@ pub static DEPENDENCY_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dependencyFlags", at: 16, ty: Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memoryBarrierCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bufferMemoryBarrierCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pBufferMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageMemoryBarrierCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pImageMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
@@ -314,9 +314,9 @@ pub static SEMAPHORE_SUBMIT_INFO_LAYOUT: Layout = Layout {
         Field { name: "stageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "deviceIndex", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -336,9 +336,9 @@ pub static COMMAND_BUFFER_SUBMIT_INFO_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 16, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceMask", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -357,17 +357,17 @@ pub static SUBMIT_INFO2_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&SUBMIT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "waitSemaphoreInfoCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pWaitSemaphoreInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWaitSemaphoreInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "commandBufferInfoCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCommandBufferInfos", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBufferInfos", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "signalSemaphoreInfoCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSignalSemaphoreInfos", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSignalSemaphoreInfos", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
@@ -386,8 +386,8 @@ pub static PHYSICAL_DEVICE_SYNCHRONIZATION2_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "synchronization2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -408,8 +408,8 @@ pub static BUFFER_COPY2_LAYOUT: Layout = Layout {
         Field { name: "dstOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -429,13 +429,13 @@ pub static COPY_BUFFER_INFO2_LAYOUT: Layout = Layout {
         Field { name: "srcBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
@@ -458,8 +458,8 @@ pub static IMAGE_COPY2_LAYOUT: Layout = Layout {
         Field { name: "dstOffset", at: 60, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extent", at: 72, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -481,13 +481,13 @@ pub static COPY_IMAGE_INFO2_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 32, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
@@ -511,8 +511,8 @@ pub static BUFFER_IMAGE_COPY2_LAYOUT: Layout = Layout {
         Field { name: "imageOffset", at: 48, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageExtent", at: 60, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -533,13 +533,13 @@ pub static COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -560,13 +560,13 @@ pub static COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT: Layout = Layout {
         Field { name: "srcImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstBuffer", at: 32, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
@@ -585,8 +585,8 @@ pub static PHYSICAL_DEVICE_TEXTURE_COMPRESSION_ASTCHDR_FEATURES_LAYOUT: Layout =
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "textureCompressionASTC_HDR", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -607,8 +607,8 @@ pub static FORMAT_PROPERTIES3_LAYOUT: Layout = Layout {
         Field { name: "optimalTilingFeatures", at: 24, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "bufferFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -627,8 +627,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE4_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maintenance4", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -647,8 +647,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE4_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxBufferSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -665,11 +665,11 @@ pub static DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -686,12 +686,12 @@ pub static DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "planeAspect", at: 24, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -709,7 +709,7 @@ pub static PIPELINE_CREATION_FEEDBACK_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 0, ty: Ty::Flags(&PIPELINE_CREATION_FEEDBACK_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "duration", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
@@ -725,14 +725,14 @@ pub static PIPELINE_CREATION_FEEDBACK_CREATE_INFO_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelineCreationFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineCreationFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineStageCreationFeedbackCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelineStageCreationFeedbacks", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineStageCreationFeedbacks", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
@@ -751,8 +751,8 @@ pub static PHYSICAL_DEVICE_SHADER_TERMINATE_INVOCATION_FEATURES_LAYOUT: Layout =
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderTerminateInvocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -771,8 +771,8 @@ pub static PHYSICAL_DEVICE_SHADER_DEMOTE_TO_HELPER_INVOCATION_FEATURES_LAYOUT: L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderDemoteToHelperInvocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -791,8 +791,8 @@ pub static PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES_LAYOUT: Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pipelineCreationCacheControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -811,8 +811,8 @@ pub static PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES_LAYOUT: Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderZeroInitializeWorkgroupMemory", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -831,8 +831,8 @@ pub static PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "robustImageAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -852,8 +852,8 @@ pub static PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_LAYOUT: Layout = Layou
         Field { name: "subgroupSizeControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "computeFullSubgroups", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -875,8 +875,8 @@ pub static PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_LAYOUT: Layout = Lay
         Field { name: "maxComputeWorkgroupSubgroups", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "requiredSubgroupSizeStages", at: 28, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -895,8 +895,8 @@ pub static PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_LAYOUT: Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "requiredSubgroupSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -916,8 +916,8 @@ pub static PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_FEATURES_LAYOUT: Layout = Layout
         Field { name: "inlineUniformBlock", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorBindingInlineUniformBlockUpdateAfterBind", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -940,8 +940,8 @@ pub static PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES_LAYOUT: Layout = Layo
         Field { name: "maxDescriptorSetInlineUniformBlocks", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDescriptorSetUpdateAfterBindInlineUniformBlocks", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -959,11 +959,11 @@ pub static WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dataSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -982,8 +982,8 @@ pub static DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxInlineUniformBlockBindings", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1002,8 +1002,8 @@ pub static PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderIntegerDotProduct", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1051,8 +1051,8 @@ pub static PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_LAYOUT: Layout 
         Field { name: "integerDotProductAccumulatingSaturating64BitSignedAccelerated", at: 128, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1074,8 +1074,8 @@ pub static PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES_LAYOUT: Layout = La
         Field { name: "uniformTexelBufferOffsetAlignmentBytes", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "uniformTexelBufferOffsetSingleTexelAlignment", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1097,8 +1097,8 @@ pub static IMAGE_BLIT2_LAYOUT: Layout = Layout {
         Field { name: "dstSubresource", at: 56, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstOffsets", at: 72, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1120,14 +1120,14 @@ pub static BLIT_IMAGE_INFO2_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 32, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "filter", at: 56, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
@@ -1150,8 +1150,8 @@ pub static IMAGE_RESOLVE2_LAYOUT: Layout = Layout {
         Field { name: "dstOffset", at: 60, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extent", at: 72, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1173,13 +1173,13 @@ pub static RESOLVE_IMAGE_INFO2_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 32, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
@@ -1205,10 +1205,10 @@ pub static RENDERING_ATTACHMENT_INFO_LAYOUT: Layout = Layout {
         Field { name: "storeOp", at: 48, ty: Ty::Enum(&ATTACHMENT_STORE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "clearValue", at: 52, ty: Ty::Struct(&CLEAR_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1230,15 +1230,15 @@ pub static RENDERING_INFO_LAYOUT: Layout = Layout {
         Field { name: "layerCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewMask", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 44, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachments", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDepthAttachment", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStencilAttachment", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachments", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthAttachment", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStencilAttachment", at: 64, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
@@ -1257,13 +1257,13 @@ pub static PIPELINE_RENDERING_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "viewMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthAttachmentFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stencilAttachmentFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -1282,8 +1282,8 @@ pub static PHYSICAL_DEVICE_DYNAMIC_RENDERING_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dynamicRendering", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1303,14 +1303,14 @@ pub static COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::Flags(&RENDERING_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "viewMask", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentFormats", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthAttachmentFormat", at: 40, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stencilAttachmentFormat", at: 44, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rasterizationSamples", at: 48, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],

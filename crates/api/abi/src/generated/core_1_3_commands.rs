@@ -11,13 +11,13 @@ pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pToolCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pToolProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pToolCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pToolProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -33,23 +33,23 @@ pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pToolCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pToolProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pToolCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pToolProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceToolProperties",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetPhysicalDeviceToolPropertiesEXT"],
@@ -66,15 +66,15 @@ pub static CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPrivateDataSlot", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPrivateDataSlot", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -90,21 +90,21 @@ pub static CREATE_PRIVATE_DATA_SLOT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPrivateDataSlot", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPrivateDataSlot", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_PRIVATE_DATA_SLOT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreatePrivateDataSlot",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_PRIVATE_DATA_SLOT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreatePrivateDataSlotEXT"],
@@ -124,17 +124,17 @@ pub static DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "privateDataSlot", at: 8, ty: Ty::Handle(HandleType::PrivateDataSlot), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PrivateDataSlot, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PrivateDataSlot, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_PRIVATE_DATA_SLOT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyPrivateDataSlot",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkDestroyPrivateDataSlotEXT"],
@@ -156,10 +156,10 @@ pub static SET_PRIVATE_DATA_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "privateDataSlot", at: 24, ty: Ty::Handle(HandleType::PrivateDataSlot), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::TypedHandle { at: 16, ty: Place { through: Place::HERE, at: 8, width: 4 }, numbering: ObjectNumbering::ObjectType, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PrivateDataSlot, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::TypedHandle { at: 16, ty: IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }, numbering: ObjectNumbering::ObjectType, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PrivateDataSlot, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -176,17 +176,17 @@ pub static SET_PRIVATE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_PRIVATE_DATA_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetPrivateData",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_PRIVATE_DATA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_PRIVATE_DATA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkSetPrivateDataEXT"],
@@ -206,13 +206,13 @@ pub static GET_PRIVATE_DATA_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "objectType", at: 8, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "objectHandle", at: 16, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "privateDataSlot", at: 24, ty: Ty::Handle(HandleType::PrivateDataSlot), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::TypedHandle { at: 16, ty: Place { through: Place::HERE, at: 8, width: 4 }, numbering: ObjectNumbering::ObjectType, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PrivateDataSlot, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::TypedHandle { at: 16, ty: IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }, numbering: ObjectNumbering::ObjectType, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PrivateDataSlot, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -227,21 +227,21 @@ pub static GET_PRIVATE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pData", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PRIVATE_DATA_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPrivateData",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PRIVATE_DATA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PRIVATE_DATA_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPrivateDataEXT"],
@@ -258,18 +258,18 @@ pub static CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDependencyInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDependencyInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PIPELINE_BARRIER2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPipelineBarrier2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPipelineBarrier2KHR"],
@@ -290,16 +290,16 @@ pub static CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "queryPool", at: 16, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "query", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_WRITE_TIMESTAMP2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteTimestamp2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdWriteTimestamp2KHR"],
@@ -317,13 +317,13 @@ pub static QUEUE_SUBMIT2_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "submitCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSubmits", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubmits", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fence", at: 24, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -340,17 +340,17 @@ pub static QUEUE_SUBMIT2_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_SUBMIT2_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueSubmit2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_SUBMIT2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_SUBMIT2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkQueueSubmit2KHR"],
@@ -367,18 +367,18 @@ pub static CMD_COPY_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_BUFFER2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyBuffer2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_BUFFER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyBuffer2KHR"],
@@ -395,18 +395,18 @@ pub static CMD_COPY_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyImage2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyImage2KHR"],
@@ -423,18 +423,18 @@ pub static CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyBufferToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyBufferToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_BUFFER_TO_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyBufferToImage2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyBufferToImage2KHR"],
@@ -451,18 +451,18 @@ pub static CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyImageToBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_IMAGE_TO_BUFFER2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyImageToBuffer2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyImageToBuffer2KHR"],
@@ -479,13 +479,13 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -500,21 +500,21 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceBufferMemoryRequirements",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceBufferMemoryRequirementsKHR"],
@@ -531,13 +531,13 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -552,21 +552,21 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceImageMemoryRequirements",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceImageMemoryRequirementsKHR"],
@@ -583,15 +583,15 @@ pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -606,23 +606,23 @@ pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(IntegerLocation { through: 0, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceImageSparseMemoryRequirements",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceImageSparseMemoryRequirementsKHR"],
@@ -640,19 +640,19 @@ pub static CMD_SET_EVENT2_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDependencyInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDependencyInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_EVENT2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetEvent2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_EVENT2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetEvent2KHR"],
@@ -672,16 +672,16 @@ pub static CMD_RESET_EVENT2_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Event, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Event, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_RESET_EVENT2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdResetEvent2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_RESET_EVENT2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdResetEvent2KHR"],
@@ -699,20 +699,20 @@ pub static CMD_WAIT_EVENTS2_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "eventCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEvents", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDependencyInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvents", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Event), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDependencyInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Event), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_WAIT_EVENTS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWaitEvents2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WAIT_EVENTS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdWaitEvents2KHR"],
@@ -729,18 +729,18 @@ pub static CMD_BLIT_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBlitImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BLIT_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBlitImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BLIT_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BLIT_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BLIT_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BLIT_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBlitImage2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BLIT_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBlitImage2KHR"],
@@ -757,18 +757,18 @@ pub static CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pResolveImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RESOLVE_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResolveImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RESOLVE_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RESOLVE_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RESOLVE_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_RESOLVE_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdResolveImage2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdResolveImage2KHR"],
@@ -785,18 +785,18 @@ pub static CMD_BEGIN_RENDERING_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pRenderingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_RENDERING_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginRendering",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_RENDERING_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBeginRenderingKHR"],
@@ -814,15 +814,15 @@ pub static CMD_END_RENDERING_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_END_RENDERING_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndRendering",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_RENDERING_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdEndRenderingKHR"],
@@ -841,15 +841,15 @@ pub static CMD_SET_CULL_MODE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "cullMode", at: 8, ty: Ty::Flags(&CULL_MODE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_CULL_MODE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCullMode",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_CULL_MODE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetCullModeEXT"],
@@ -868,15 +868,15 @@ pub static CMD_SET_FRONT_FACE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "frontFace", at: 8, ty: Ty::Enum(&FRONT_FACE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_FRONT_FACE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetFrontFace",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_FRONT_FACE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetFrontFaceEXT"],
@@ -895,15 +895,15 @@ pub static CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "primitiveTopology", at: 8, ty: Ty::Enum(&PRIMITIVE_TOPOLOGY_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PRIMITIVE_TOPOLOGY_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPrimitiveTopology",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetPrimitiveTopologyEXT"],
@@ -921,18 +921,18 @@ pub static CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "viewportCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewports", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewports", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIEWPORT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&VIEWPORT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_SET_VIEWPORT_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetViewportWithCount",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetViewportWithCountEXT"],
@@ -950,18 +950,18 @@ pub static CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "scissorCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_SET_SCISSOR_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetScissorWithCount",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetScissorWithCountEXT"],
@@ -980,24 +980,24 @@ pub static CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizes", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStrides", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizes", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStrides", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Buffer), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_BIND_VERTEX_BUFFERS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindVertexBuffers2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBindVertexBuffers2EXT"],
@@ -1016,15 +1016,15 @@ pub static CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthTestEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthTestEnableEXT"],
@@ -1043,15 +1043,15 @@ pub static CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthWriteEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_WRITE_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthWriteEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthWriteEnableEXT"],
@@ -1070,15 +1070,15 @@ pub static CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthCompareOp", at: 8, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_COMPARE_OP_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthCompareOp",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthCompareOpEXT"],
@@ -1097,15 +1097,15 @@ pub static CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthBoundsTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthBoundsTestEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthBoundsTestEnableEXT"],
@@ -1124,15 +1124,15 @@ pub static CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "stencilTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_STENCIL_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetStencilTestEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetStencilTestEnableEXT"],
@@ -1155,15 +1155,15 @@ pub static CMD_SET_STENCIL_OP_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "depthFailOp", at: 20, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compareOp", at: 24, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_STENCIL_OP_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetStencilOp",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_STENCIL_OP_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetStencilOpEXT"],
@@ -1182,15 +1182,15 @@ pub static CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "rasterizerDiscardEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_RASTERIZER_DISCARD_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetRasterizerDiscardEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetRasterizerDiscardEnableEXT"],
@@ -1209,15 +1209,15 @@ pub static CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthBiasEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_BIAS_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthBiasEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthBiasEnableEXT"],
@@ -1236,15 +1236,15 @@ pub static CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "primitiveRestartEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PRIMITIVE_RESTART_ENABLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPrimitiveRestartEnable",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetPrimitiveRestartEnableEXT"],

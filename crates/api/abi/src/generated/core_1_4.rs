@@ -34,8 +34,8 @@ pub static PHYSICAL_DEVICE_VULKAN14_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "hostImageCopy", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pushDescriptor", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 100, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -72,16 +72,16 @@ pub static PHYSICAL_DEVICE_VULKAN14_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "defaultRobustnessVertexInputs", at: 84, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "defaultRobustnessImages", at: 88, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "copySrcLayoutCount", at: 92, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCopySrcLayouts", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 92, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopySrcLayouts", at: 96, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 92, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "copyDstLayoutCount", at: 104, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCopyDstLayouts", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyDstLayouts", at: 112, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 104, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "optimalTilingLayoutUUID", at: 120, ty: Ty::U8, count: 16, is_optional: true, is_extern_sync: false },
         Field { name: "identicalMemoryTypeRequirements", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 92, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 96, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 92, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 112, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 104, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 108, size: 4 }, Span { at: 140, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 92, size: 4 }, Span { at: 104, size: 4 }],
@@ -100,8 +100,8 @@ pub static DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "globalPriority", at: 16, ty: Ty::Enum(&QUEUE_GLOBAL_PRIORITY_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -120,8 +120,8 @@ pub static PHYSICAL_DEVICE_GLOBAL_PRIORITY_QUERY_FEATURES_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "globalPriorityQuery", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -141,9 +141,9 @@ pub static QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "priorityCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "priorities", at: 20, ty: Ty::Enum(&QUEUE_GLOBAL_PRIORITY_ENUM), count: 16, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Tail { array: Span { at: 20, size: 64 }, element: 4, count: Place { through: Place::HERE, at: 16, width: 4 } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Tail { array: Span { at: 20, size: 64 }, element: 4, count: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -162,8 +162,8 @@ pub static PHYSICAL_DEVICE_INDEX_TYPE_UINT8_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "indexTypeUint8", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -185,9 +185,9 @@ pub static MEMORY_MAP_INFO_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -207,9 +207,9 @@ pub static MEMORY_UNMAP_INFO_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::Flags(&MEMORY_UNMAP_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -228,8 +228,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE5_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maintenance5", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -253,8 +253,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE5_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "nonStrictSinglePixelWideLinesUseParallelogram", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "nonStrictWideLinesUseParallelogram", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -273,8 +273,8 @@ pub static SUBRESOURCE_LAYOUT2_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "subresourceLayout", at: 16, ty: Ty::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -293,8 +293,8 @@ pub static IMAGE_SUBRESOURCE2_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "imageSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -311,13 +311,13 @@ pub static DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSubresource", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubresource", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -336,8 +336,8 @@ pub static BUFFER_USAGE_FLAGS2_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "usage", at: 16, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -356,8 +356,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE6_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maintenance6", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -378,8 +378,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE6_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "maxCombinedImageSamplerDescriptorCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fragmentShadingRateClampCombinerInputs", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -396,11 +396,11 @@ pub static BIND_MEMORY_STATUS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pResult", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&RESULT_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResult", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&RESULT_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&RESULT_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&RESULT_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -419,8 +419,8 @@ pub static PHYSICAL_DEVICE_HOST_IMAGE_COPY_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "hostImageCopy", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -438,16 +438,16 @@ pub static PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "copySrcLayoutCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCopySrcLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopySrcLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "copyDstLayoutCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCopyDstLayouts", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyDstLayouts", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "optimalTilingLayoutUUID", at: 48, ty: Ty::U8, count: 16, is_optional: true, is_extern_sync: false },
         Field { name: "identicalMemoryTypeRequirements", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&IMAGE_LAYOUT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -464,16 +464,16 @@ pub static MEMORY_TO_IMAGE_COPY_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pHostPointer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostPointer", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::HostImage), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryRowLength", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryImageHeight", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageSubresource", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageOffset", at: 48, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageExtent", at: 60, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::HostImage), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -490,16 +490,16 @@ pub static IMAGE_TO_MEMORY_COPY_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pHostPointer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostPointer", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::HostImage), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryRowLength", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryImageHeight", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageSubresource", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageOffset", at: 48, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageExtent", at: 60, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::HostImage), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -520,12 +520,12 @@ pub static COPY_MEMORY_TO_IMAGE_INFO_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -546,12 +546,12 @@ pub static COPY_IMAGE_TO_MEMORY_INFO_LAYOUT: Layout = Layout {
         Field { name: "srcImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -574,13 +574,13 @@ pub static COPY_IMAGE_TO_IMAGE_INFO_LAYOUT: Layout = Layout {
         Field { name: "dstImage", at: 40, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 48, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 52, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 40, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 52, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 52, size: 4 }],
@@ -602,9 +602,9 @@ pub static HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT: Layout = Layout {
         Field { name: "newLayout", at: 28, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "subresourceRange", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -623,8 +623,8 @@ pub static SUBRESOURCE_HOST_MEMCPY_SIZE_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -644,8 +644,8 @@ pub static HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY_LAYOUT: Layout = Layout {
         Field { name: "optimalDeviceAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "identicalMemoryLayout", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -665,8 +665,8 @@ pub static PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES_LAYOUT: Layout = Layo
         Field { name: "shaderSubgroupRotate", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderSubgroupRotateClustered", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -685,8 +685,8 @@ pub static PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS2_FEATURES_LAYOUT: Layout = Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderFloatControls2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -705,8 +705,8 @@ pub static PHYSICAL_DEVICE_SHADER_EXPECT_ASSUME_FEATURES_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderExpectAssume", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -725,8 +725,8 @@ pub static PIPELINE_CREATE_FLAGS2_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -745,8 +745,8 @@ pub static PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxPushDescriptors", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -767,15 +767,15 @@ pub static BIND_DESCRIPTOR_SETS_INFO_LAYOUT: Layout = Layout {
         Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "firstSet", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "descriptorSetCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorSets", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dynamicOffsetCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDynamicOffsets", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDynamicOffsets", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSet), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }, Span { at: 48, size: 4 }],
@@ -796,12 +796,12 @@ pub static PUSH_CONSTANTS_INFO_LAYOUT: Layout = Layout {
         Field { name: "stageFlags", at: 24, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "size", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pValues", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValues", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
@@ -822,12 +822,12 @@ pub static PUSH_DESCRIPTOR_SET_INFO_LAYOUT: Layout = Layout {
         Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "set", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "descriptorWriteCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorWrites", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorWrites", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -847,13 +847,13 @@ pub static PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "descriptorUpdateTemplate", at: 16, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "set", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Template, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Template, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -872,8 +872,8 @@ pub static PHYSICAL_DEVICE_PIPELINE_PROTECTED_ACCESS_FEATURES_LAYOUT: Layout = L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pipelineProtectedAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -892,8 +892,8 @@ pub static PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_LAYOUT: Layout = Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pipelineRobustness", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -915,8 +915,8 @@ pub static PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES_LAYOUT: Layout = Layou
         Field { name: "defaultRobustnessVertexInputs", at: 24, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "defaultRobustnessImages", at: 28, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -938,8 +938,8 @@ pub static PIPELINE_ROBUSTNESS_CREATE_INFO_LAYOUT: Layout = Layout {
         Field { name: "vertexInputs", at: 24, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "images", at: 28, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -963,8 +963,8 @@ pub static PHYSICAL_DEVICE_LINE_RASTERIZATION_FEATURES_LAYOUT: Layout = Layout {
         Field { name: "stippledBresenhamLines", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stippledSmoothLines", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -983,8 +983,8 @@ pub static PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "lineSubPixelPrecisionBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1006,8 +1006,8 @@ pub static PIPELINE_RASTERIZATION_LINE_STATE_CREATE_INFO_LAYOUT: Layout = Layout
         Field { name: "lineStippleFactor", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "lineStipplePattern", at: 28, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 30, size: 2 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1027,8 +1027,8 @@ pub static PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES_LAYOUT: Layout = 
         Field { name: "maxVertexAttribDivisor", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "supportsNonZeroFirstInstance", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1046,7 +1046,7 @@ pub static VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT: Layout = Layout {
         Field { name: "binding", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "divisor", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -1063,11 +1063,11 @@ pub static PIPELINE_VERTEX_INPUT_DIVISOR_STATE_CREATE_INFO_LAYOUT: Layout = Layo
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "vertexBindingDivisorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVertexBindingDivisors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexBindingDivisors", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -1087,8 +1087,8 @@ pub static PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_FEATURES_LAYOUT: Layout = La
         Field { name: "vertexAttributeInstanceRateDivisor", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vertexAttributeInstanceRateZeroDivisor", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1107,13 +1107,13 @@ pub static RENDERING_AREA_INFO_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "viewMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthAttachmentFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stencilAttachmentFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -1132,8 +1132,8 @@ pub static PHYSICAL_DEVICE_DYNAMIC_RENDERING_LOCAL_READ_FEATURES_LAYOUT: Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dynamicRenderingLocalRead", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1151,11 +1151,11 @@ pub static RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentLocations", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorAttachmentLocations", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -1173,15 +1173,15 @@ pub static RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentInputIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDepthInputAttachmentIndex", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStencilInputAttachmentIndex", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentInputIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthInputAttachmentIndex", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStencilInputAttachmentIndex", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],

@@ -11,13 +11,13 @@ pub static MAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryMapInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_MAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryMapInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_MAP_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_MAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_MAP_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -33,21 +33,21 @@ pub static MAP_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static MAP_MEMORY2_COMMAND: CommandDesc = CommandDesc {
     name: "vkMapMemory2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &MAP_MEMORY2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &MAP_MEMORY2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkMapMemory2KHR"],
@@ -64,11 +64,11 @@ pub static UNMAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryUnmapInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_UNMAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryUnmapInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_UNMAP_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_UNMAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_UNMAP_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -85,17 +85,17 @@ pub static UNMAP_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static UNMAP_MEMORY2_COMMAND: CommandDesc = CommandDesc {
     name: "vkUnmapMemory2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UNMAP_MEMORY2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &UNMAP_MEMORY2_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkUnmapMemory2KHR"],
@@ -112,13 +112,13 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLayout", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -133,21 +133,21 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceImageSubresourceLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceImageSubresourceLayoutKHR"],
@@ -165,14 +165,14 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSubresource", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubresource", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -187,21 +187,21 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageSubresourceLayout2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_SUBRESOURCE_LAYOUT2_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetImageSubresourceLayout2EXT", "vkGetImageSubresourceLayout2KHR"],
@@ -218,11 +218,11 @@ pub static COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCopyMemoryToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyMemoryToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -239,17 +239,17 @@ pub static COPY_MEMORY_TO_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_MEMORY_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyMemoryToImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_MEMORY_TO_IMAGE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCopyMemoryToImageEXT"],
@@ -266,11 +266,11 @@ pub static COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCopyImageToMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -286,21 +286,21 @@ pub static COPY_IMAGE_TO_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCopyImageToMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_IMAGE_TO_MEMORY_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyImageToMemory",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_IMAGE_TO_MEMORY_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCopyImageToMemoryEXT"],
@@ -317,11 +317,11 @@ pub static COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCopyImageToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_IMAGE_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_IMAGE_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -338,17 +338,17 @@ pub static COPY_IMAGE_TO_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_IMAGE_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyImageToImage",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_IMAGE_TO_IMAGE_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCopyImageToImageEXT"],
@@ -366,11 +366,11 @@ pub static TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "transitionCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTransitions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTransitions", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -387,17 +387,17 @@ pub static TRANSITION_IMAGE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static TRANSITION_IMAGE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     name: "vkTransitionImageLayout",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &TRANSITION_IMAGE_LAYOUT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkTransitionImageLayoutEXT"],
@@ -418,19 +418,19 @@ pub static CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "set", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorWriteCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorWrites", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorWrites", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 28, size: 4 }],
 };
 pub static CMD_PUSH_DESCRIPTOR_SET_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushDescriptorSet",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSetKHR"],
@@ -450,20 +450,20 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "descriptorUpdateTemplate", at: 8, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "set", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Template, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: Access::Shared },
-        Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorUpdateTemplate, access: HandleAccess::Shared },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Template, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushDescriptorSetWithTemplate",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSetWithTemplateKHR"],
@@ -480,18 +480,18 @@ pub static CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBindDescriptorSetsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DESCRIPTOR_SETS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindDescriptorSetsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_DESCRIPTOR_SETS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_DESCRIPTOR_SETS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_DESCRIPTOR_SETS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BIND_DESCRIPTOR_SETS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindDescriptorSets2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBindDescriptorSets2KHR"],
@@ -508,18 +508,18 @@ pub static CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPushConstantsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPushConstantsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PUSH_CONSTANTS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PUSH_CONSTANTS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PUSH_CONSTANTS2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushConstants2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushConstants2KHR"],
@@ -536,18 +536,18 @@ pub static CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPushDescriptorSetInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPushDescriptorSetInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PUSH_DESCRIPTOR_SET_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PUSH_DESCRIPTOR_SET_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PUSH_DESCRIPTOR_SET2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushDescriptorSet2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSet2KHR"],
@@ -564,18 +564,18 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPushDescriptorSetWithTemplateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPushDescriptorSetWithTemplateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushDescriptorSetWithTemplate2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSetWithTemplate2KHR"],
@@ -595,15 +595,15 @@ pub static CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "lineStippleFactor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "lineStipplePattern", at: 12, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 14, size: 2 }],
     keep: &[],
 };
 pub static CMD_SET_LINE_STIPPLE_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetLineStipple",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetLineStippleEXT", "vkCmdSetLineStippleKHR"],
@@ -625,16 +625,16 @@ pub static CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indexType", at: 32, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_INDEX_BUFFER2_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindIndexBuffer2",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBindIndexBuffer2KHR"],
@@ -651,13 +651,13 @@ pub static GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRenderingAreaInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_AREA_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGranularity", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderingAreaInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_AREA_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGranularity", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDERING_AREA_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDERING_AREA_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -672,21 +672,21 @@ pub static GET_RENDERING_AREA_GRANULARITY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pGranularity", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGranularity", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_RENDERING_AREA_GRANULARITY_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetRenderingAreaGranularity",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_RENDERING_AREA_GRANULARITY_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &["vkGetRenderingAreaGranularityKHR"],
@@ -703,18 +703,18 @@ pub static CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pLocationInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLocationInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetRenderingAttachmentLocations",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetRenderingAttachmentLocationsKHR"],
@@ -731,18 +731,18 @@ pub static CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT: Layout = La
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInputAttachmentIndexInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInputAttachmentIndexInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetRenderingInputAttachmentIndices",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetRenderingInputAttachmentIndicesKHR"],

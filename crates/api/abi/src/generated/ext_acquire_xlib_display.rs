@@ -14,10 +14,10 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "dpy", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "display", at: 16, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Opaque { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -34,17 +34,17 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ACQUIRE_XLIB_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkAcquireXlibDisplayEXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ACQUIRE_XLIB_DISPLAY_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -63,12 +63,12 @@ pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dpy", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rrOutput", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDisplay", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplay", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Opaque { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -84,21 +84,21 @@ pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDisplay", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplay", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetRandROutputDisplayEXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_RAND_R_OUTPUT_DISPLAY_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

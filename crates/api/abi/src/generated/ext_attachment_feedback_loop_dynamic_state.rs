@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_ATTACHMENT_FEEDBACK_LOOP_DYNAMIC_STATE_FEATURES_EXT_L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "attachmentFeedbackLoopDynamicState", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -33,15 +33,15 @@ pub static CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT: Layout = L
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "aspectMask", at: 8, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetAttachmentFeedbackLoopEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT_LAYOUT: Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "advancedBlendCoherentOperations", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -39,8 +39,8 @@ pub static PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_PROPERTIES_EXT_LAYOUT: Layou
         Field { name: "advancedBlendCorrelatedOverlap", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "advancedBlendAllOperations", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -61,8 +61,8 @@ pub static PIPELINE_COLOR_BLEND_ADVANCED_STATE_CREATE_INFO_EXT_LAYOUT: Layout = 
         Field { name: "dstPremultiplied", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "blendOverlap", at: 24, ty: Ty::Enum(&BLEND_OVERLAP_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_BORDER_COLOR_SWIZZLE_FEATURES_EXT_LAYOUT: Layout = La
         Field { name: "borderColorSwizzle", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "borderColorSwizzleFromImage", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,8 +36,8 @@ pub static SAMPLER_BORDER_COLOR_COMPONENT_MAPPING_CREATE_INFO_EXT_LAYOUT: Layout
         Field { name: "components", at: 16, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srgb", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -16,9 +16,9 @@ pub static CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 32, ty: Ty::Flags(&CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static PHYSICAL_DEVICE_CONDITIONAL_RENDERING_FEATURES_EXT_LAYOUT: Layout = L
         Field { name: "conditionalRendering", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "inheritedConditionalRendering", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,8 +58,8 @@ pub static COMMAND_BUFFER_INHERITANCE_CONDITIONAL_RENDERING_INFO_EXT_LAYOUT: Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "conditionalRenderingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,18 +83,18 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginConditionalRenderingEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -112,15 +112,15 @@ pub static CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_END_CONDITIONAL_RENDERING_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndConditionalRenderingEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

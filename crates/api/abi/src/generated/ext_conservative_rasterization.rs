@@ -22,8 +22,8 @@ pub static PHYSICAL_DEVICE_CONSERVATIVE_RASTERIZATION_PROPERTIES_EXT_LAYOUT: Lay
         Field { name: "fullyCoveredFragmentShaderInputVariable", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "conservativeRasterizationPostDepthCoverage", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -44,8 +44,8 @@ pub static PIPELINE_RASTERIZATION_CONSERVATIVE_STATE_CREATE_INFO_EXT_LAYOUT: Lay
         Field { name: "conservativeRasterizationMode", at: 20, ty: Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extraPrimitiveOverestimationSize", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -15,8 +15,8 @@ pub static SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "customBorderColor", at: 16, ty: Ty::Struct(&CLEAR_COLOR_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT_LAYOUT: Layout = L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxCustomBorderColorSamplers", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -56,8 +56,8 @@ pub static PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT_LAYOUT: Layout = Lay
         Field { name: "customBorderColors", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "customBorderColorWithoutFormat", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

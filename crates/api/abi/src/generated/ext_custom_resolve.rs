@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_CUSTOM_RESOLVE_FEATURES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "customResolve", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -33,8 +33,8 @@ pub static BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -53,13 +53,13 @@ pub static CUSTOM_RESOLVE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "customResolve", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "colorAttachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthAttachmentFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stencilAttachmentFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&FORMAT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -75,18 +75,18 @@ pub static CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBeginCustomResolveInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBeginCustomResolveInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_CUSTOM_RESOLVE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginCustomResolveEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,12 +14,12 @@ pub static DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "objectType", at: 16, ty: Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "object", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pObjectName", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pObjectName", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::DebugReport, access: Access::Exclusive },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::TypedHandle { at: 24, ty: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::DebugReport, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -40,12 +40,12 @@ pub static DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "object", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "tagName", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tagSize", at: 40, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTag", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTag", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::DebugReport, access: Access::Exclusive },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::TypedHandle { at: 24, ty: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::DebugReport, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 8 }],
@@ -62,12 +62,12 @@ pub static DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMarkerName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMarkerName", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "color", at: 24, ty: Ty::F32, count: 4, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -131,11 +131,11 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTagInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTagInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -152,17 +152,17 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDebugMarkerSetObjectTagEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &DEBUG_MARKER_SET_OBJECT_TAG_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -179,11 +179,11 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNameInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNameInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -200,17 +200,17 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDebugMarkerSetObjectNameEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &DEBUG_MARKER_SET_OBJECT_NAME_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -227,18 +227,18 @@ pub static CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DEBUG_MARKER_BEGIN_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDebugMarkerBeginEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -256,15 +256,15 @@ pub static CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DEBUG_MARKER_END_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDebugMarkerEndEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -281,18 +281,18 @@ pub static CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DEBUG_MARKER_INSERT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDebugMarkerInsertEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -16,10 +16,10 @@ pub static DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pfnCallback", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pUserData", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 24 },
-        Work::Opaque { at: 32 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 24 },
+        Fixup::Opaque { at: 32 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -47,15 +47,15 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCallback", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallback", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -71,21 +71,21 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCallback", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallback", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDebugReportCallbackEXT",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DEBUG_REPORT_CALLBACK_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -105,17 +105,17 @@ pub static DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "callback", at: 8, ty: Ty::Handle(HandleType::DebugReportCallbackEXT), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DebugReportCallbackEXT, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DebugReportCallbackEXT, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DEBUG_REPORT_CALLBACK_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDebugReportCallbackEXT",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -137,21 +137,21 @@ pub static DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "object", at: 16, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "location", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "messageCode", at: 32, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLayerPrefix", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMessage", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayerPrefix", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMessage", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::TypedHandle { at: 16, ty: Place { through: Place::HERE, at: 12, width: 4 }, numbering: ObjectNumbering::DebugReport, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::TypedHandle { at: 16, ty: IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }, numbering: ObjectNumbering::DebugReport, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub static DEBUG_REPORT_MESSAGE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDebugReportMessageEXT",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

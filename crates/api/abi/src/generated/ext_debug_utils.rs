@@ -12,12 +12,12 @@ pub static DEBUG_UTILS_LABEL_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pLabelName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLabelName", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "color", at: 24, ty: Ty::F32, count: 4, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,23 +35,23 @@ pub static DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMessageIdName", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMessageIdName", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "messageIdNumber", at: 32, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMessage", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMessage", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "queueLabelCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pQueueLabels", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueLabels", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "cmdBufLabelCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCmdBufLabels", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCmdBufLabels", at: 72, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "objectCount", at: 80, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pObjects", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pObjects", at: 88, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 80, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 72, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 88, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 80, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }, Span { at: 64, size: 4 }, Span { at: 80, size: 4 }],
@@ -74,10 +74,10 @@ pub static DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pfnUserCallback", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pUserData", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 32 },
-        Work::Opaque { at: 40 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 32 },
+        Fixup::Opaque { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -96,12 +96,12 @@ pub static DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "objectType", at: 16, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "objectHandle", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pObjectName", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pObjectName", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::ObjectType, access: Access::Exclusive },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::TypedHandle { at: 24, ty: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::ObjectType, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -122,12 +122,12 @@ pub static DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "objectHandle", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "tagName", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tagSize", at: 40, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTag", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTag", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::ObjectType, access: Access::Exclusive },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::TypedHandle { at: 24, ty: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::ObjectType, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 8 }],
@@ -165,11 +165,11 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNameInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNameInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -186,17 +186,17 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetDebugUtilsObjectNameEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_DEBUG_UTILS_OBJECT_NAME_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -213,11 +213,11 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTagInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTagInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -234,17 +234,17 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetDebugUtilsObjectTagEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_DEBUG_UTILS_OBJECT_TAG_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -261,18 +261,18 @@ pub static QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueBeginDebugUtilsLabelEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -290,15 +290,15 @@ pub static QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static QUEUE_END_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueEndDebugUtilsLabelEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -315,18 +315,18 @@ pub static QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueInsertDebugUtilsLabelEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -343,18 +343,18 @@ pub static CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginDebugUtilsLabelEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -372,15 +372,15 @@ pub static CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_END_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndDebugUtilsLabelEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -397,18 +397,18 @@ pub static CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_INSERT_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdInsertDebugUtilsLabelEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -425,15 +425,15 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMessenger", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMessenger", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -449,21 +449,21 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMessenger", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMessenger", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDebugUtilsMessengerEXT",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DEBUG_UTILS_MESSENGER_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -483,17 +483,17 @@ pub static DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "messenger", at: 8, ty: Ty::Handle(HandleType::DebugUtilsMessengerEXT), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DebugUtilsMessengerEXT, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DebugUtilsMessengerEXT, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DEBUG_UTILS_MESSENGER_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDebugUtilsMessengerEXT",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -512,18 +512,18 @@ pub static SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "messageSeverity", at: 8, ty: Ty::Flags(&DEBUG_UTILS_MESSAGE_SEVERITY_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "messageTypes", at: 12, ty: Ty::Flags(&DEBUG_UTILS_MESSAGE_TYPE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCallbackData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallbackData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static SUBMIT_DEBUG_UTILS_MESSAGE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSubmitDebugUtilsMessageEXT",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -17,8 +17,8 @@ pub static PHYSICAL_DEVICE_DEPTH_BIAS_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layo
         Field { name: "floatRepresentation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthBiasExact", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -39,8 +39,8 @@ pub static DEPTH_BIAS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "depthBiasClamp", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthBiasSlopeFactor", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -60,8 +60,8 @@ pub static DEPTH_BIAS_REPRESENTATION_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "depthBiasRepresentation", at: 16, ty: Ty::Enum(&DEPTH_BIAS_REPRESENTATION_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depthBiasExact", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -87,18 +87,18 @@ pub static CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDepthBiasInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_BIAS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthBiasInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEPTH_BIAS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEPTH_BIAS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEPTH_BIAS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_BIAS2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthBias2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_DEPTH_CLAMP_CONTROL_FEATURES_EXT_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "depthClampControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -33,11 +33,11 @@ pub static PIPELINE_VIEWPORT_DEPTH_CLAMP_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout 
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "depthClampMode", at: 16, ty: Ty::Enum(&DEPTH_CLAMP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDepthClampRange", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthClampRange", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,7 +55,7 @@ pub static DEPTH_CLAMP_RANGE_EXT_LAYOUT: Layout = Layout {
         Field { name: "minDepthClamp", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDepthClamp", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -80,18 +80,18 @@ pub static CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthClampMode", at: 8, ty: Ty::Enum(&DEPTH_CLAMP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDepthClampRange", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthClampRange", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_CLAMP_RANGE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthClampRangeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

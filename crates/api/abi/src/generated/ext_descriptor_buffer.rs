@@ -46,8 +46,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT_LAYOUT: Layout = Lay
         Field { name: "resourceDescriptorBufferAddressSpaceSize", at: 240, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorBufferAddressSpaceSize", at: 248, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -69,8 +69,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_FEATURES_EXT_LAYOUT: Layout = Layou
         Field { name: "descriptorBufferImageLayoutIgnored", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorBufferPushDescriptors", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -91,8 +91,8 @@ pub static DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "range", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -112,8 +112,8 @@ pub static DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "address", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "usage", at: 24, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -132,9 +132,9 @@ pub static DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT_LAYOUT: L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -149,27 +149,27 @@ pub static DESCRIPTOR_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        Field { name: "pSampler", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCombinedImageSampler", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInputAttachmentImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampledImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStorageImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pUniformTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStorageTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pUniformBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStorageBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSampler", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinedImageSampler", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInputAttachmentImage", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampledImage", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStorageImage", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUniformTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStorageTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUniformBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStorageBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructure", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -189,19 +189,19 @@ pub static DESCRIPTOR_GET_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "type", at: 16, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 24, ty: Ty::Struct(&DESCRIPTOR_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[1], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[10], field: 2, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[2], field: 3, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[3], field: 4, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[4], field: 5, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[5], field: 6, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[6], field: 7, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[7], field: 8, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[1000150000, 1000165000], field: 9, size: 8, work: &[], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 24, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Sampler), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[1], field: 1, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[10], field: 2, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[2], field: 3, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[3], field: 4, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[4], field: 5, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[5], field: 6, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[6], field: 7, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[7], field: 8, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[1000150000, 1000165000], field: 9, size: 8, fixups: &[], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
@@ -221,9 +221,9 @@ pub static BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -242,9 +242,9 @@ pub static IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -263,9 +263,9 @@ pub static IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -284,9 +284,9 @@ pub static SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "sampler", at: 16, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Sampler, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Sampler, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -303,11 +303,11 @@ pub static OPAQUE_CAPTURE_DESCRIPTOR_DATA_CREATE_INFO_EXT_LAYOUT: Layout = Layou
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "opaqueCaptureDescriptorData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "opaqueCaptureDescriptorData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -327,10 +327,10 @@ pub static ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layou
         Field { name: "accelerationStructure", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureNV", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -349,8 +349,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_DENSITY_MAP_PROPERTIES_EXT_LAYOUT: 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "combinedImageSamplerDensityMapDescriptorSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -367,12 +367,12 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layout", at: 8, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLayoutSizeInBytes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayoutSizeInBytes", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -387,21 +387,21 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLayoutSizeInBytes", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayoutSizeInBytes", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDescriptorSetLayoutSizeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -420,12 +420,12 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT: Layout = 
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layout", at: 8, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "binding", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOffset", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffset", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -440,21 +440,21 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pOffset", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffset", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDescriptorSetLayoutBindingOffsetEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -471,14 +471,14 @@ pub static GET_DESCRIPTOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptorInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptor", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptor", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 16, size: 8 }],
@@ -494,21 +494,21 @@ pub static GET_DESCRIPTOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "dataSize", at: 0, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptor", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptor", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 0, size: 8 }],
 };
 pub static GET_DESCRIPTOR_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDescriptorEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DESCRIPTOR_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DESCRIPTOR_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: false }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: false }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -526,18 +526,18 @@ pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "bufferCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindDescriptorBuffersEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -558,21 +558,21 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstSet", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "setCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBufferIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOffsets", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 28, size: 4 }],
 };
 pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDescriptorBufferOffsetsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -593,16 +593,16 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT: Layou
         Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "set", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindDescriptorBufferEmbeddedSamplersEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -619,13 +619,13 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -641,21 +641,21 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetBufferOpaqueCaptureDescriptorDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -672,13 +672,13 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -694,21 +694,21 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageOpaqueCaptureDescriptorDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -725,13 +725,13 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -747,21 +747,21 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Lay
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageViewOpaqueCaptureDescriptorDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -778,13 +778,13 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -800,21 +800,21 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSamplerOpaqueCaptureDescriptorDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -831,13 +831,13 @@ pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -853,21 +853,21 @@ pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

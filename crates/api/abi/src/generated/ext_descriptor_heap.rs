@@ -10,11 +10,11 @@ pub static HOST_ADDRESS_RANGE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 8, size: 8 }],
@@ -29,11 +29,11 @@ pub static HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 8, size: 8 }],
@@ -53,8 +53,8 @@ pub static TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressRange", at: 24, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -71,12 +71,12 @@ pub static IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pView", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -96,13 +96,13 @@ pub static RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "type", at: 16, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 24, ty: Ty::Struct(&RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
-            Case { values: &[2, 3, 10, 1000440001, 1000440000], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[4, 5], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[1000150000, 6, 7], field: 2, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[1000460000], field: 3, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 24, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[2, 3, 10, 1000440001, 1000440000], field: 0, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[4, 5], field: 1, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[1000150000, 6, 7], field: 2, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[1000460000], field: 3, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
@@ -118,16 +118,16 @@ pub static RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        Field { name: "pImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pAddressRange", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pTensorARM", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImage", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAddressRange", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTensorARM", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -148,8 +148,8 @@ pub static BIND_HEAP_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "reservedRangeOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reservedRangeSize", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -169,9 +169,9 @@ pub static PUSH_DATA_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 24, ty: Ty::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 8 }],
@@ -188,12 +188,12 @@ pub static DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT: Layout = Layout
     fields: &[
         Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapArrayStride", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEmbeddedSampler", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "samplerHeapOffset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapArrayStride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -212,15 +212,15 @@ pub static DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT: Layout = Layout {
         Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapIndexStride", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapArrayStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "useCombinedImageSamplerIndex", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapOffset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerPushOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapIndexStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapArrayStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
@@ -240,7 +240,7 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT: Layout = Layout 
         Field { name: "addressOffset", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapIndexStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapArrayStride", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEmbeddedSampler", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "useCombinedImageSamplerIndex", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerPushOffset", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
@@ -248,8 +248,8 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT: Layout = Layout 
         Field { name: "samplerHeapIndexStride", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapArrayStride", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -267,7 +267,7 @@ pub static DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT: Layout = Layout {
         Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -284,7 +284,7 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT: Layout = Layou
         Field { name: "pushOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -302,15 +302,15 @@ pub static DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT: Layout = La
         Field { name: "shaderRecordOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapIndexStride", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapArrayStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "useCombinedImageSamplerIndex", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapOffset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerShaderRecordOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapIndexStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapArrayStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
@@ -337,12 +337,12 @@ pub static DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT: Layout = Layout {
         Field { name: "shaderRecordDataOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderRecordAddressOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -361,15 +361,15 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT: Layout = L
         Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressOffset", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapIndexStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "useCombinedImageSamplerIndex", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapOffset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerPushOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerAddressOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerHeapIndexStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
@@ -393,20 +393,20 @@ pub static DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT: Layout = Layout {
         Field { name: "source", at: 32, ty: Ty::Enum(&DESCRIPTOR_MAPPING_SOURCE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sourceData", at: 40, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 40, size: 56 }, selector: Place { through: Place::HERE, at: 32, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 24, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[1], field: 1, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[Span { at: 84, size: 4 }] },
-            Case { values: &[2], field: 2, size: 56, work: &[Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[Span { at: 60, size: 4 }] },
-            Case { values: &[3], field: 3, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[Span { at: 84, size: 4 }] },
-            Case { values: &[4], field: 4, size: 8, work: &[], gaps: &[] },
-            Case { values: &[5], field: 5, size: 4, work: &[], gaps: &[] },
-            Case { values: &[6], field: 6, size: 4, work: &[], gaps: &[] },
-            Case { values: &[7], field: 7, size: 8, work: &[], gaps: &[] },
-            Case { values: &[8], field: 8, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[Span { at: 84, size: 4 }] },
-            Case { values: &[9], field: 9, size: 4, work: &[], gaps: &[] },
-            Case { values: &[10], field: 10, size: 4, work: &[], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 40, size: 56 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 24, fixups: &[Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[1], field: 1, size: 48, fixups: &[Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[Span { at: 84, size: 4 }] },
+            Case { values: &[2], field: 2, size: 56, fixups: &[Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[Span { at: 60, size: 4 }] },
+            Case { values: &[3], field: 3, size: 48, fixups: &[Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[Span { at: 84, size: 4 }] },
+            Case { values: &[4], field: 4, size: 8, fixups: &[], gaps: &[] },
+            Case { values: &[5], field: 5, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[6], field: 6, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[7], field: 7, size: 8, fixups: &[], gaps: &[] },
+            Case { values: &[8], field: 8, size: 48, fixups: &[Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[Span { at: 84, size: 4 }] },
+            Case { values: &[9], field: 9, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[10], field: 10, size: 4, fixups: &[], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
@@ -425,11 +425,11 @@ pub static SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT_LAYOUT: Layout = L
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mappingCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMappings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMappings", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -446,11 +446,11 @@ pub static OPAQUE_CAPTURE_DATA_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -470,8 +470,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_FEATURES_EXT_LAYOUT: Layout = Layout 
         Field { name: "descriptorHeap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorHeapCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -508,8 +508,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT_LAYOUT: Layout = Layou
         Field { name: "sparseDescriptorHeaps", at: 144, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "protectedDescriptorHeaps", at: 148, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -526,13 +526,13 @@ pub static COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT_LAYOUT: Layout = 
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSamplerHeapBindInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pResourceHeapBindInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSamplerHeapBindInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pResourceHeapBindInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -551,8 +551,8 @@ pub static SAMPLER_CUSTOM_BORDER_COLOR_INDEX_CREATE_INFO_EXT_LAYOUT: Layout = La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "index", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -572,8 +572,8 @@ pub static INDIRECT_COMMANDS_LAYOUT_PUSH_DATA_TOKEN_NV_LAYOUT: Layout = Layout {
         Field { name: "pushDataOffset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pushDataSize", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -592,8 +592,8 @@ pub static SUBSAMPLED_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "subsampledImageDescriptorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -614,8 +614,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_TENSOR_PROPERTIES_ARM_LAYOUT: Layout 
         Field { name: "tensorDescriptorAlignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tensorCaptureReplayOpaqueDataSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -633,7 +633,7 @@ pub static DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
         Field { name: "address", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "size", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -685,13 +685,13 @@ pub static WRITE_SAMPLER_DESCRIPTORS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSamplers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSamplers", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -708,21 +708,21 @@ pub static WRITE_SAMPLER_DESCRIPTORS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptors", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static WRITE_SAMPLER_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkWriteSamplerDescriptorsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WRITE_SAMPLER_DESCRIPTORS_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WRITE_SAMPLER_DESCRIPTORS_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: false }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 24, is_output: false }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -740,13 +740,13 @@ pub static WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "resourceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pResources", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResources", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -763,21 +763,21 @@ pub static WRITE_RESOURCE_DESCRIPTORS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "resourceCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDescriptors", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static WRITE_RESOURCE_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkWriteResourceDescriptorsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WRITE_RESOURCE_DESCRIPTORS_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: false }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 24, is_output: false }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -794,18 +794,18 @@ pub static CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BIND_SAMPLER_HEAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindSamplerHeapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -822,18 +822,18 @@ pub static CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BIND_RESOURCE_HEAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindResourceHeapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -850,18 +850,18 @@ pub static CMD_PUSH_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPushDataInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPushDataInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PUSH_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PUSH_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PUSH_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PUSH_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPushDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PUSH_DATA_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -879,13 +879,13 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImages", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDatas", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImages", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Image), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Image), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -902,21 +902,21 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDatas", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageOpaqueCaptureDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -935,8 +935,8 @@ pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT: Layout = Layou
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorType", at: 8, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -953,17 +953,17 @@ pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceDescriptorSizeEXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -980,14 +980,14 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBorderColor", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBorderColor", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "requestIndex", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -1003,21 +1003,21 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkRegisterCustomBorderColorEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1036,15 +1036,15 @@ pub static UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "index", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static UNREGISTER_CUSTOM_BORDER_COLOR_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkUnregisterCustomBorderColorEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1062,13 +1062,13 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tensorCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTensors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDatas", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTensors", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::TensorARM), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::TensorARM), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -1085,21 +1085,21 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tensorCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDatas", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetTensorOpaqueCaptureDataARM",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_FAULT_FEATURES_EXT_LAYOUT: Layout = Layout {
         Field { name: "deviceFault", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceFaultVendorBinary", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -37,8 +37,8 @@ pub static DEVICE_FAULT_COUNTS_EXT_LAYOUT: Layout = Layout {
         Field { name: "vendorInfoCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "vendorBinarySize", at: 24, ty: Ty::U64, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 20, size: 4 }, Span { at: 24, size: 8 }],
@@ -56,16 +56,16 @@ pub static DEVICE_FAULT_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "description", at: 16, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
-        Field { name: "pAddressInfos", at: 272, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultAddressInfos), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVendorInfos", at: 280, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVendorBinaryData", at: 288, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::Rule(LenRule::FaultVendorBinary), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAddressInfos", at: 272, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultAddressInfos), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVendorInfos", at: 280, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVendorBinaryData", at: 288, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::Rule(LenRule::FaultVendorBinary), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Text { at: 16, size: 256 },
-        Work::Pointer { at: 272, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultAddressInfos), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 280, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 288, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::Rule(LenRule::FaultVendorBinary), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Text { at: 16, size: 256 },
+        Fixup::Pointer { at: 272, pointer: &Pointer { to: Pointee::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultAddressInfos), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 280, pointer: &Pointer { to: Pointee::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 288, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::Rule(LenRule::FaultVendorBinary), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -84,7 +84,7 @@ pub static DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "reportedAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressPrecision", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
@@ -110,7 +110,7 @@ pub static DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_ONE_KHR_LAYOUT: Layout = La
         Field { name: "engineVersion", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "apiVersion", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -128,8 +128,8 @@ pub static DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "vendorFaultCode", at: 256, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vendorFaultData", at: 264, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Text { at: 0, size: 256 },
+    fixups: &[
+        Fixup::Text { at: 0, size: 256 },
     ],
     gaps: &[],
     keep: &[],
@@ -167,13 +167,13 @@ pub static GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -189,23 +189,23 @@ pub static GET_DEVICE_FAULT_INFO_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_DEVICE_FAULT_INFO_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceFaultInfoEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_FAULT_INFO_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

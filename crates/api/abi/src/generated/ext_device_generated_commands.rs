@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_EXT_LAYOUT: Layout
         Field { name: "deviceGeneratedCommands", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dynamicGeneratedPipelineLayout", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -46,8 +46,8 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_EXT_LAYOUT: Layo
         Field { name: "deviceGeneratedCommandsTransformFeedback", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceGeneratedCommandsMultiDrawIndirectCount", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -69,10 +69,10 @@ pub static GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT: Layout = Layo
         Field { name: "maxSequenceCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDrawCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::IndirectCommandsLayoutEXT, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::IndirectCommandsLayoutEXT, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -92,11 +92,11 @@ pub static INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "type", at: 16, ty: Ty::Enum(&INDIRECT_EXECUTION_SET_INFO_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "info", at: 24, ty: Ty::Struct(&INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[1], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 24, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[1], field: 1, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
@@ -112,12 +112,12 @@ pub static INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        Field { name: "pPipelineInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShaderInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaderInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -137,9 +137,9 @@ pub static INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "initialPipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxPipelineCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -157,17 +157,17 @@ pub static INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInitialShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSetLayoutInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInitialShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayoutInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxShaderCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pushConstantRangeCount", at: 44, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPushConstantRanges", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPushConstantRanges", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 44, size: 4 }],
@@ -195,10 +195,10 @@ pub static GENERATED_COMMANDS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sequenceCountAddress", at: 80, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxDrawCount", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutEXT, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutEXT, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 76, size: 4 }, Span { at: 92, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -218,9 +218,9 @@ pub static WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT: Layout = Layout {
         Field { name: "index", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -242,12 +242,12 @@ pub static INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "indirectStride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineLayout", at: 32, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "tokenCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTokens", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTokens", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 32, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
@@ -268,13 +268,13 @@ pub static INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT: Layout = Layout {
         Field { name: "data", at: 24, ty: Ty::Struct(&INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
-            Case { values: &[1, 2, 1000135000, 1000135001], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[4], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[3], field: 2, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[0], field: 3, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 24, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[1, 2, 1000135000, 1000135001], field: 0, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[4], field: 1, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[3], field: 2, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[0], field: 3, size: 8, fixups: &[Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
@@ -294,7 +294,7 @@ pub static DRAW_INDIRECT_COUNT_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
         Field { name: "stride", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "commandCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -310,7 +310,7 @@ pub static INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "vertexBindingUnit", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -328,7 +328,7 @@ pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
         Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -344,7 +344,7 @@ pub static INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "mode", at: 0, ty: Ty::Flags(&INDIRECT_COMMANDS_INPUT_MODE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -362,7 +362,7 @@ pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
         Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indexType", at: 12, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -378,7 +378,7 @@ pub static INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "updateRange", at: 0, ty: Ty::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -395,7 +395,7 @@ pub static INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT: Layout = Layout {
         Field { name: "type", at: 0, ty: Ty::Enum(&INDIRECT_EXECUTION_SET_INFO_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderStages", at: 4, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -409,16 +409,16 @@ pub static INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        Field { name: "pPushConstant", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVertexBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndexBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutionSet", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPushConstant", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndexBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutionSet", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -436,11 +436,11 @@ pub static INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT: Layout = Layout
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "setLayoutCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSetLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -459,9 +459,9 @@ pub static GENERATED_COMMANDS_PIPELINE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -479,11 +479,11 @@ pub static GENERATED_COMMANDS_SHADER_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -503,9 +503,9 @@ pub static WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT: Layout = Layout {
         Field { name: "index", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shader", at: 24, ty: Ty::Handle(HandleType::ShaderEXT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::ShaderEXT, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::ShaderEXT, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -572,13 +572,13 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -593,21 +593,21 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetGeneratedCommandsMemoryRequirementsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -624,20 +624,20 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pGeneratedCommandsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeneratedCommandsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stateCommandBuffer", at: 16, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 16, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PREPROCESS_GENERATED_COMMANDS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPreprocessGeneratedCommandsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -655,18 +655,18 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "isPreprocessed", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGeneratedCommandsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeneratedCommandsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_EXECUTE_GENERATED_COMMANDS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdExecuteGeneratedCommandsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -683,15 +683,15 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pIndirectCommandsLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -707,21 +707,21 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndirectCommandsLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateIndirectCommandsLayoutEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -741,17 +741,17 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "indirectCommandsLayout", at: 8, ty: Ty::Handle(HandleType::IndirectCommandsLayoutEXT), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::IndirectCommandsLayoutEXT, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::IndirectCommandsLayoutEXT, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyIndirectCommandsLayoutEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -768,15 +768,15 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pIndirectExecutionSet", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectExecutionSet", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -792,21 +792,21 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndirectExecutionSet", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectExecutionSet", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_INDIRECT_EXECUTION_SET_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateIndirectExecutionSetEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_INDIRECT_EXECUTION_SET_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -826,17 +826,17 @@ pub static DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "indirectExecutionSet", at: 8, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_INDIRECT_EXECUTION_SET_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyIndirectExecutionSetEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -855,19 +855,19 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT: Layout = La
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indirectExecutionSet", at: 8, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "executionSetWriteCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutionSetWrites", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutionSetWrites", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
 };
 pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkUpdateIndirectExecutionSetPipelineEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -886,19 +886,19 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT: Layout = Layo
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indirectExecutionSet", at: 8, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "executionSetWriteCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutionSetWrites", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutionSetWrites", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
 };
 pub static UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkUpdateIndirectExecutionSetShaderEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_DEVICE_MEMORY_REPORT_FEATURES_EXT_LAYOUT: Layout = La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "deviceMemoryReport", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,10 +36,10 @@ pub static DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pfnUserCallback", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pUserData", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 24 },
-        Work::Opaque { at: 32 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 24 },
+        Fixup::Opaque { at: 32 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -64,9 +64,9 @@ pub static DEVICE_MEMORY_REPORT_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
         Field { name: "objectHandle", at: 48, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "heapIndex", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::TypedHandle { at: 48, ty: Place { through: Place::HERE, at: 40, width: 4 }, numbering: ObjectNumbering::ObjectType, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::TypedHandle { at: 48, ty: IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }, numbering: ObjectNumbering::ObjectType, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

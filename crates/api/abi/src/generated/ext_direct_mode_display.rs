@@ -13,9 +13,9 @@ pub static RELEASE_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DisplayKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DisplayKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -32,17 +32,17 @@ pub static RELEASE_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RELEASE_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkReleaseDisplayEXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &RELEASE_DISPLAY_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RELEASE_DISPLAY_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

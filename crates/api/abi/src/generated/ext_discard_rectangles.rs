@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_DISCARD_RECTANGLE_PROPERTIES_EXT_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxDiscardRectangles", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,11 +35,11 @@ pub static PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Lay
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "discardRectangleMode", at: 20, ty: Ty::Enum(&DISCARD_RECTANGLE_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "discardRectangleCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDiscardRectangles", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDiscardRectangles", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
@@ -66,18 +66,18 @@ pub static CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstDiscardRectangle", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "discardRectangleCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDiscardRectangles", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDiscardRectangles", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_DISCARD_RECTANGLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDiscardRectangleEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -96,15 +96,15 @@ pub static CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "discardRectangleEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDiscardRectangleEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -123,15 +123,15 @@ pub static CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "discardRectangleMode", at: 8, ty: Ty::Enum(&DISCARD_RECTANGLE_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DISCARD_RECTANGLE_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDiscardRectangleModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -24,8 +24,8 @@ pub static SURFACE_CAPABILITIES2_EXT_LAYOUT: Layout = Layout {
         Field { name: "supportedUsageFlags", at: 64, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "supportedSurfaceCounters", at: 68, ty: Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -50,12 +50,12 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT: Layout =
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -71,21 +71,21 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceSurfaceCapabilities2EXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

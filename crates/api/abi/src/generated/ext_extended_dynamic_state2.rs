@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE2_FEATURES_EXT_LAYOUT: Layout =
         Field { name: "extendedDynamicState2LogicOp", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extendedDynamicState2PatchControlPoints", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,15 +35,15 @@ pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "patchControlPoints", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPatchControlPointsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -62,15 +62,15 @@ pub static CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "logicOp", at: 8, ty: Ty::Enum(&LOGIC_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_LOGIC_OP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetLogicOpEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -44,8 +44,8 @@ pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_FEATURES_EXT_LAYOUT: Layout =
         Field { name: "extendedDynamicState3RepresentativeFragmentTestEnable", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extendedDynamicState3ShadingRateImageEnable", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 140, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -64,8 +64,8 @@ pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_PROPERTIES_EXT_LAYOUT: Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dynamicPrimitiveTopologyUnrestricted", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -87,7 +87,7 @@ pub static COLOR_BLEND_EQUATION_EXT_LAYOUT: Layout = Layout {
         Field { name: "dstAlphaBlendFactor", at: 16, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "alphaBlendOp", at: 20, ty: Ty::Enum(&BLEND_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -107,7 +107,7 @@ pub static COLOR_BLEND_ADVANCED_EXT_LAYOUT: Layout = Layout {
         Field { name: "blendOverlap", at: 12, ty: Ty::Enum(&BLEND_OVERLAP_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "clampResults", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -124,15 +124,15 @@ pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthClampEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthClampEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -151,15 +151,15 @@ pub static CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "polygonMode", at: 8, ty: Ty::Enum(&POLYGON_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_POLYGON_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPolygonModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -178,15 +178,15 @@ pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "rasterizationSamples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetRasterizationSamplesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -204,18 +204,18 @@ pub static CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "samples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampleMask", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSampleMask", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Scaled { of: IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Scaled { of: IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_SAMPLE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetSampleMaskEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -234,15 +234,15 @@ pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "alphaToCoverageEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetAlphaToCoverageEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -261,15 +261,15 @@ pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "alphaToOneEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetAlphaToOneEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -288,15 +288,15 @@ pub static CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "logicOpEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_LOGIC_OP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetLogicOpEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -315,18 +315,18 @@ pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorBlendEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Bool32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Bool32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetColorBlendEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -345,18 +345,18 @@ pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorBlendEquations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendEquations", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetColorBlendEquationEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -375,18 +375,18 @@ pub static CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorWriteMasks", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorWriteMasks", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_COLOR_WRITE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetColorWriteMaskEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -405,15 +405,15 @@ pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "domainOrigin", at: 8, ty: Ty::Enum(&TESSELLATION_DOMAIN_ORIGIN_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetTessellationDomainOriginEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -432,15 +432,15 @@ pub static CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "rasterizationStream", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_RASTERIZATION_STREAM_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetRasterizationStreamEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -459,15 +459,15 @@ pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = L
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "conservativeRasterizationMode", at: 8, ty: Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetConservativeRasterizationModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -486,15 +486,15 @@ pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT: Layout
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "extraPrimitiveOverestimationSize", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetExtraPrimitiveOverestimationSizeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -513,15 +513,15 @@ pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "depthClipEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthClipEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -540,15 +540,15 @@ pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "sampleLocationsEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetSampleLocationsEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -567,18 +567,18 @@ pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorBlendAdvanced", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendAdvanced", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetColorBlendAdvancedEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -597,15 +597,15 @@ pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "provokingVertexMode", at: 8, ty: Ty::Enum(&PROVOKING_VERTEX_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetProvokingVertexModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -624,15 +624,15 @@ pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "lineRasterizationMode", at: 8, ty: Ty::Enum(&LINE_RASTERIZATION_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetLineRasterizationModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -651,15 +651,15 @@ pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "stippledLineEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetLineStippleEnableEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -678,15 +678,15 @@ pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT: Layout = La
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "negativeOneToOne", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDepthClipNegativeOneToOneEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -705,15 +705,15 @@ pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "viewportWScalingEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetViewportWScalingEnableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -732,18 +732,18 @@ pub static CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewportSwizzles", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportSwizzles", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_VIEWPORT_SWIZZLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetViewportSwizzleNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -762,15 +762,15 @@ pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageToColorEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoverageToColorEnableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -789,15 +789,15 @@ pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageToColorLocation", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoverageToColorLocationNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -816,15 +816,15 @@ pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageModulationMode", at: 8, ty: Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoverageModulationModeNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -843,15 +843,15 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT: Layout = L
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageModulationTableEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoverageModulationTableEnableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -869,18 +869,18 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageModulationTableCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCoverageModulationTable", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCoverageModulationTable", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::F32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::F32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoverageModulationTableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -899,15 +899,15 @@ pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "shadingRateImageEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetShadingRateImageEnableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -926,15 +926,15 @@ pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT: Layout 
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "representativeFragmentTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetRepresentativeFragmentTestEnableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -953,15 +953,15 @@ pub static CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageReductionMode", at: 8, ty: Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_COVERAGE_REDUCTION_MODE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoverageReductionModeNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

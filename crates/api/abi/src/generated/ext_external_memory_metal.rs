@@ -15,9 +15,9 @@ pub static IMPORT_MEMORY_METAL_HANDLE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "handle", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,8 +36,8 @@ pub static MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,9 +57,9 @@ pub static MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -75,13 +75,13 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGetMetalHandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetMetalHandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -97,21 +97,21 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_MEMORY_METAL_HANDLE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetMemoryMetalHandleEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_MEMORY_METAL_HANDLE_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -130,12 +130,12 @@ pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pHandle", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryMetalHandleProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryMetalHandleProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -151,21 +151,21 @@ pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryMetalHandleProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryMetalHandleProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetMemoryMetalHandlePropertiesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

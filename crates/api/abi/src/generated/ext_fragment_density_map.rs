@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_FEATURES_EXT_LAYOUT: Layout = La
         Field { name: "fragmentDensityMapDynamic", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fragmentDensityMapNonSubsampledImages", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_PROPERTIES_EXT_LAYOUT: Layout = 
         Field { name: "maxFragmentDensityTexelSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fragmentDensityInvocations", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,8 +58,8 @@ pub static RENDER_PASS_FRAGMENT_DENSITY_MAP_CREATE_INFO_EXT_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "fragmentDensityMapAttachment", at: 16, ty: Ty::Struct(&ATTACHMENT_REFERENCE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -79,9 +79,9 @@ pub static RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_INFO_EXT_LAYOUT: Layout = L
         Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

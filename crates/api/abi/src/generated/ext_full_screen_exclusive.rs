@@ -14,8 +14,8 @@ pub static SURFACE_FULL_SCREEN_EXCLUSIVE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "fullScreenExclusive", at: 16, ty: Ty::Enum(&FULL_SCREEN_EXCLUSIVE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static SURFACE_CAPABILITIES_FULL_SCREEN_EXCLUSIVE_EXT_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "fullScreenExclusiveSupported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -54,9 +54,9 @@ pub static SURFACE_FULL_SCREEN_EXCLUSIVE_WIN32_INFO_EXT_LAYOUT: Layout = Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "hmonitor", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,15 +83,15 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentModeCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModeCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -107,23 +107,23 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT: Layout
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentModeCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPresentModeCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceSurfacePresentModes2EXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -142,9 +142,9 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -161,17 +161,17 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT: Layout = Layou
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkAcquireFullScreenExclusiveModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -190,9 +190,9 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -209,17 +209,17 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT: Layout = Layou
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkReleaseFullScreenExclusiveModeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -236,13 +236,13 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -258,21 +258,21 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceGroupSurfacePresentModes2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -21,8 +21,8 @@ pub static HDR_METADATA_EXT_LAYOUT: Layout = Layout {
         Field { name: "maxContentLightLevel", at: 56, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxFrameAverageLightLevel", at: 60, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -40,7 +40,7 @@ pub static XY_COLOR_EXT_LAYOUT: Layout = Layout {
         Field { name: "x", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "y", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -56,20 +56,20 @@ pub static SET_HDR_METADATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchainCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchains", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static SET_HDR_METADATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetHdrMetadataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_HDR_METADATA_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

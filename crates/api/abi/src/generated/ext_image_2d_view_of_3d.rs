@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_IMAGE2_D_VIEW_OF3_D_FEATURES_EXT_LAYOUT: Layout = Lay
         Field { name: "image2DViewOf3D", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampler2DViewOf3D", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_IMAGE_COMPRESSION_CONTROL_FEATURES_EXT_LAYOUT: Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "imageCompressionControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,11 +34,11 @@ pub static IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compressionControlPlaneCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFixedRateFlags", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFixedRateFlags", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -58,8 +58,8 @@ pub static IMAGE_COMPRESSION_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "imageCompressionFlags", at: 16, ty: Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageCompressionFixedRateFlags", at: 20, ty: Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_MAP_MEMORY_PLACED_FEATURES_EXT_LAYOUT: Layout = Layou
         Field { name: "memoryMapRangePlaced", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryUnmapReserve", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,8 +36,8 @@ pub static PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "minPlacedMemoryMapAlignment", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -56,9 +56,9 @@ pub static MEMORY_MAP_PLACED_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pPlacedAddress", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

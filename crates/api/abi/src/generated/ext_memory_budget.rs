@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT_LAYOUT: Layout = Layout 
         Field { name: "heapBudget", at: 16, ty: Ty::U64, count: 16, is_optional: false, is_extern_sync: false },
         Field { name: "heapUsage", at: 144, ty: Ty::U64, count: 16, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,11 +14,11 @@ pub static DECOMPRESS_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "decompressionMethod", at: 16, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
@@ -38,7 +38,7 @@ pub static DECOMPRESS_MEMORY_REGION_EXT_LAYOUT: Layout = Layout {
         Field { name: "compressedSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "decompressedSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -56,8 +56,8 @@ pub static PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_FEATURES_EXT_LAYOUT: Layout = La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memoryDecompression", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -77,8 +77,8 @@ pub static PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_PROPERTIES_EXT_LAYOUT: Layout = 
         Field { name: "decompressionMethods", at: 16, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDecompressionIndirectCount", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -102,18 +102,18 @@ pub static CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDecompressMemoryInfoEXT", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecompressMemoryInfoEXT", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DECOMPRESS_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDecompressMemoryEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -136,15 +136,15 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layo
         Field { name: "maxDecompressionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDecompressMemoryIndirectCountEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

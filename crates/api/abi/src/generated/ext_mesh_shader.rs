@@ -18,8 +18,8 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT_LAYOUT: Layout = Layout {
         Field { name: "primitiveFragmentShadingRateMeshShader", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "meshShaderQueries", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -65,8 +65,8 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "prefersCompactVertexOutput", at: 152, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "prefersCompactPrimitiveOutput", at: 156, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -85,7 +85,7 @@ pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
         Field { name: "groupCountY", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupCountZ", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -104,15 +104,15 @@ pub static CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "groupCountY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -134,16 +134,16 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksIndirectEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -167,17 +167,17 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksIndirectCountEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static EXPORT_METAL_OBJECT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "exportObjectType", at: 16, ty: Ty::Flags(&EXPORT_METAL_OBJECT_TYPE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -33,8 +33,8 @@ pub static EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -53,9 +53,9 @@ pub static EXPORT_METAL_DEVICE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mtlDevice", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -75,10 +75,10 @@ pub static EXPORT_METAL_COMMAND_QUEUE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "queue", at: 16, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mtlCommandQueue", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Queue, access: Access::Shared },
-        Work::Opaque { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Queue, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -98,10 +98,10 @@ pub static EXPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mtlBuffer", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
-        Work::Opaque { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -120,9 +120,9 @@ pub static IMPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mtlBuffer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -145,12 +145,12 @@ pub static EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "plane", at: 40, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mtlTexture", at: 48, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::ImageView, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::BufferView, access: Access::Shared },
-        Work::Opaque { at: 48 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::BufferView, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 48 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -170,9 +170,9 @@ pub static IMPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "plane", at: 16, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mtlTexture", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -192,10 +192,10 @@ pub static EXPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "ioSurface", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Opaque { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -214,9 +214,9 @@ pub static IMPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "ioSurface", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -237,11 +237,11 @@ pub static EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "event", at: 24, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mtlSharedEvent", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Event, access: Access::Shared },
-        Work::Opaque { at: 32 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Event, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 32 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -260,9 +260,9 @@ pub static IMPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mtlSharedEvent", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -291,11 +291,11 @@ pub static EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMetalObjectsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetalObjectsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -310,21 +310,21 @@ pub static EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMetalObjectsInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetalObjectsInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static EXPORT_METAL_OBJECTS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkExportMetalObjectsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_MULTI_DRAW_FEATURES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "multiDraw", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static PHYSICAL_DEVICE_MULTI_DRAW_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxMultiDrawCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -53,7 +53,7 @@ pub static MULTI_DRAW_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "firstVertex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vertexCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -71,7 +71,7 @@ pub static MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "indexCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vertexOffset", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -87,21 +87,21 @@ pub static CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "drawCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVertexInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }), access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: Some(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "instanceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstInstance", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }), access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: Some(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_DRAW_MULTI_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMultiEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -119,23 +119,23 @@ pub static CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "drawCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pIndexInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }), access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndexInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: Some(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "instanceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstInstance", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVertexOffset", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexOffset", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::I32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }), access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: Some(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::I32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_DRAW_MULTI_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMultiIndexedEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_MUTABLE_DESCRIPTOR_TYPE_FEATURES_EXT_LAYOUT: Layout =
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mutableDescriptorType", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -31,10 +31,10 @@ pub static MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "descriptorTypeCount", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDescriptorTypes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&DESCRIPTOR_TYPE_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorTypes", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&DESCRIPTOR_TYPE_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Enum(&DESCRIPTOR_TYPE_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&DESCRIPTOR_TYPE_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -52,11 +52,11 @@ pub static MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mutableDescriptorTypeListCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMutableDescriptorTypeLists", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMutableDescriptorTypeLists", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],

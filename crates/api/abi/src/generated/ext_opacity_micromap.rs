@@ -17,21 +17,21 @@ pub static MICROMAP_BUILD_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "mode", at: 24, ty: Ty::Enum(&BUILD_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstMicromap", at: 32, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "usageCountsCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pUsageCounts", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "ppUsageCounts", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUsageCounts", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppUsageCounts", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "data", at: 64, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratchData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "triangleArray", at: 80, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "triangleArrayStride", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 32, count: 1, ty: HandleType::MicromapEXT, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::DeviceOrHost { at: 64 },
-        Work::DeviceOrHost { at: 72 },
-        Work::DeviceOrHost { at: 80 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::DeviceOrHost { at: 64 },
+        Fixup::DeviceOrHost { at: 72 },
+        Fixup::DeviceOrHost { at: 80 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
@@ -50,7 +50,7 @@ pub static MICROMAP_USAGE_EXT_LAYOUT: Layout = Layout {
         Field { name: "subdivisionLevel", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -73,9 +73,9 @@ pub static MICROMAP_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "type", at: 48, ty: Ty::Enum(&MICROMAP_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceAddress", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -96,8 +96,8 @@ pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_EXT_LAYOUT: Layout = Layout
         Field { name: "micromapCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "micromapHostCommands", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -117,8 +117,8 @@ pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_EXT_LAYOUT: Layout = Layo
         Field { name: "maxOpacity2StateSubdivisionLevel", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxOpacity4StateSubdivisionLevel", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -135,11 +135,11 @@ pub static MICROMAP_VERSION_INFO_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVersionData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVersionData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::Fixed(32), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::Fixed(32), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -160,10 +160,10 @@ pub static COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "dst", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::MicromapEXT, access: Access::Shared },
-        Work::DeviceOrHost { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Shared },
+        Fixup::DeviceOrHost { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -184,10 +184,10 @@ pub static COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 16 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::MicromapEXT, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 16 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -208,10 +208,10 @@ pub static COPY_MICROMAP_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::MicromapEXT, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::MicromapEXT, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -232,8 +232,8 @@ pub static MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "buildScratchSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "discardable", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -255,16 +255,16 @@ pub static ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_EXT_LAYOUT: Layout 
         Field { name: "indexStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "baseTriangle", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "usageCountsCount", at: 44, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pUsageCounts", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "ppUsageCounts", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUsageCounts", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppUsageCounts", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "micromap", at: 64, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 64, count: 1, ty: HandleType::MicromapEXT, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 44, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 64, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
@@ -283,7 +283,7 @@ pub static MICROMAP_TRIANGLE_KHR_LAYOUT: Layout = Layout {
         Field { name: "subdivisionLevel", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "format", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -365,15 +365,15 @@ pub static CREATE_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMicromap", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromap", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MICROMAP_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -389,21 +389,21 @@ pub static CREATE_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMicromap", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromap", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateMicromapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_MICROMAP_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -423,17 +423,17 @@ pub static DESTROY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "micromap", at: 8, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::MicromapEXT, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::MicromapEXT, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyMicromapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -451,18 +451,18 @@ pub static CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBuildMicromapsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -481,12 +481,12 @@ pub static BUILD_MICROMAPS_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "infoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -503,17 +503,17 @@ pub static BUILD_MICROMAPS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkBuildMicromapsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BUILD_MICROMAPS_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BUILD_MICROMAPS_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -531,12 +531,12 @@ pub static COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -553,17 +553,17 @@ pub static COPY_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyMicromapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_MICROMAP_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -581,12 +581,12 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -603,17 +603,17 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_MICROMAP_TO_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyMicromapToMemoryEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_MICROMAP_TO_MEMORY_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -631,12 +631,12 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -653,17 +653,17 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_MEMORY_TO_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyMemoryToMicromapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_MEMORY_TO_MICROMAP_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -681,16 +681,16 @@ pub static WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "micromapCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMicromaps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromaps", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 48, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 32, size: 8 }],
@@ -707,21 +707,21 @@ pub static WRITE_MICROMAPS_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 8, size: 8 }],
 };
 pub static WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkWriteMicromapsPropertiesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WRITE_MICROMAPS_PROPERTIES_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 32, is_output: false }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 32, is_output: false }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -738,18 +738,18 @@ pub static CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMicromapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -766,18 +766,18 @@ pub static CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MICROMAP_TO_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMicromapToMemoryEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -794,18 +794,18 @@ pub static CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_TO_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryToMicromapEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -823,22 +823,22 @@ pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "micromapCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMicromaps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromaps", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryPool", at: 32, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstQuery", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 32, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::MicromapEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteMicromapsPropertiesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -855,13 +855,13 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVersionInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_VERSION_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCompatibility", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVersionInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_VERSION_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCompatibility", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MICROMAP_VERSION_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_VERSION_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -876,21 +876,21 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pCompatibility", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCompatibility", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceMicromapCompatibilityEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -908,13 +908,13 @@ pub static GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "buildType", at: 8, ty: Ty::Enum(&ACCELERATION_STRUCTURE_BUILD_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuildInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuildInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -929,21 +929,21 @@ pub static GET_MICROMAP_BUILD_SIZES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_MICROMAP_BUILD_SIZES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetMicromapBuildSizesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_MICROMAP_BUILD_SIZES_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

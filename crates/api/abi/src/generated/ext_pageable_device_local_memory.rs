@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT_LAYOUT: Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pageableDeviceLocalMemory", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,16 +34,16 @@ pub static SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "priority", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static SET_DEVICE_MEMORY_PRIORITY_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetDeviceMemoryPriorityEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -17,8 +17,8 @@ pub static PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pciDevice", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pciFunction", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

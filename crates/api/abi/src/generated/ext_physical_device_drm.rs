@@ -19,8 +19,8 @@ pub static PHYSICAL_DEVICE_DRM_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "renderMajor", at: 40, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "renderMinor", at: 48, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_PRESENT_TIMING_FEATURES_EXT_LAYOUT: Layout = Layout {
         Field { name: "presentAtAbsoluteTime", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "presentAtRelativeTime", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -39,8 +39,8 @@ pub static PRESENT_TIMING_SURFACE_CAPABILITIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "presentAtRelativeTimeSupported", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "presentStageQueries", at: 28, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -61,9 +61,9 @@ pub static SWAPCHAIN_CALIBRATED_TIMESTAMP_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "presentStage", at: 24, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "timeDomainId", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,8 +83,8 @@ pub static SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "refreshDuration", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "refreshInterval", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -102,13 +102,13 @@ pub static SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "timeDomainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimeDomains", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&TIME_DOMAIN_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pTimeDomainIds", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTimeDomains", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&TIME_DOMAIN_KHR_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTimeDomainIds", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&TIME_DOMAIN_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&TIME_DOMAIN_KHR_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -128,9 +128,9 @@ pub static PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::Flags(&PAST_PRESENTATION_TIMING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchain", at: 24, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -150,11 +150,11 @@ pub static PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "timingPropertiesCounter", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeDomainsCounter", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "presentationTimingCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentationTimings", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentationTimings", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
@@ -174,14 +174,14 @@ pub static PAST_PRESENTATION_TIMING_EXT_LAYOUT: Layout = Layout {
         Field { name: "presentId", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "targetTime", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "presentStageCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentStages", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentStages", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeDomain", at: 48, ty: Ty::Enum(&TIME_DOMAIN_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeDomainId", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reportComplete", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
@@ -199,11 +199,11 @@ pub static PRESENT_TIMINGS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimingInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTimingInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -226,8 +226,8 @@ pub static PRESENT_TIMING_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "presentStageQueries", at: 40, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "targetTimeDomainPresentStage", at: 44, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -245,7 +245,7 @@ pub static PRESENT_STAGE_TIME_EXT_LAYOUT: Layout = Layout {
         Field { name: "stage", at: 0, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "time", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
@@ -292,9 +292,9 @@ pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_PARAMS_LAYOUT: Layout = L
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "size", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -311,17 +311,17 @@ pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_OUTPUTS_LAYOUT: Layout = 
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetSwapchainPresentTimingQueueSizeEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -339,14 +339,14 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pSwapchainTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainTimingPropertiesCounter", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchainTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainTimingPropertiesCounter", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -362,23 +362,23 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainTimingPropertiesCounter", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchainTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainTimingPropertiesCounter", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSwapchainTimingPropertiesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -396,14 +396,14 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pSwapchainTimeDomainProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimeDomainsCounter", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchainTimeDomainProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomainsCounter", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -419,23 +419,23 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Lay
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainTimeDomainProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimeDomainsCounter", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchainTimeDomainProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomainsCounter", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSwapchainTimeDomainPropertiesEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -452,13 +452,13 @@ pub static GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPastPresentationTimingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPastPresentationTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPastPresentationTimingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPastPresentationTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -474,21 +474,21 @@ pub static GET_PAST_PRESENTATION_TIMING_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPastPresentationTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPastPresentationTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PAST_PRESENTATION_TIMING_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPastPresentationTimingEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PAST_PRESENTATION_TIMING_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

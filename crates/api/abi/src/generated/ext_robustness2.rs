@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_ROBUSTNESS2_FEATURES_KHR_LAYOUT: Layout = Layout {
         Field { name: "robustImageAccess2", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "nullDescriptor", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -37,8 +37,8 @@ pub static PHYSICAL_DEVICE_ROBUSTNESS2_PROPERTIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "robustStorageBufferAccessSizeAlignment", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "robustUniformBufferAccessSizeAlignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

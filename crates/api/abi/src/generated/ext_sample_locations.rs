@@ -13,7 +13,7 @@ pub static SAMPLE_LOCATION_EXT_LAYOUT: Layout = Layout {
         Field { name: "x", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "y", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -32,11 +32,11 @@ pub static SAMPLE_LOCATIONS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sampleLocationsPerPixel", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleLocationGridSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleLocationsCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSampleLocations", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleLocations", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
@@ -54,9 +54,9 @@ pub static ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
         Field { name: "attachmentIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleLocationsInfo", at: 8, ty: Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 16 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 16 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 36, size: 4 }],
@@ -74,9 +74,9 @@ pub static SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
         Field { name: "subpassIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleLocationsInfo", at: 8, ty: Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 16 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 16 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 36, size: 4 }],
@@ -94,14 +94,14 @@ pub static RENDER_PASS_SAMPLE_LOCATIONS_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "attachmentInitialSampleLocationsCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pAttachmentInitialSampleLocations", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAttachmentInitialSampleLocations", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "postSubpassSampleLocationsCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPostSubpassSampleLocations", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPostSubpassSampleLocations", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -121,10 +121,10 @@ pub static PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layo
         Field { name: "sampleLocationsEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleLocationsInfo", at: 24, ty: Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 32 },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 32 },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 52, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 52, size: 4 }],
@@ -147,8 +147,8 @@ pub static PHYSICAL_DEVICE_SAMPLE_LOCATIONS_PROPERTIES_EXT_LAYOUT: Layout = Layo
         Field { name: "sampleLocationSubPixelBits", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "variableSampleLocations", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -167,8 +167,8 @@ pub static MULTISAMPLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxSampleLocationGridSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -184,18 +184,18 @@ pub static CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pSampleLocationsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleLocationsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_SAMPLE_LOCATIONS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetSampleLocationsEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -213,11 +213,11 @@ pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout 
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMultisampleProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMultisampleProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -232,21 +232,21 @@ pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMultisampleProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMultisampleProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceMultisamplePropertiesEXT",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

@@ -25,8 +25,8 @@ pub static PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT_LAYOUT: Layout = Lay
         Field { name: "sparseImageFloat32Atomics", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sparseImageFloat32AtomicAdd", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT_LAYOUT: Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderModuleIdentifier", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT_LAYOUT: Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderModuleIdentifierAlgorithmUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -53,11 +53,11 @@ pub static PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT_LAYOUT: Layou
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "identifierSize", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pIdentifier", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -77,9 +77,9 @@ pub static SHADER_MODULE_IDENTIFIER_EXT_LAYOUT: Layout = Layout {
         Field { name: "identifierSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "identifier", at: 20, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Tail { array: Span { at: 20, size: 32 }, element: 1, count: Place { through: Place::HERE, at: 16, width: 4 } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Tail { array: Span { at: 20, size: 32 }, element: 1, count: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -96,12 +96,12 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderModule", at: 8, ty: Ty::Handle(HandleType::ShaderModule), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIdentifier", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ShaderModule, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ShaderModule, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -116,21 +116,21 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pIdentifier", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_SHADER_MODULE_IDENTIFIER_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetShaderModuleIdentifierEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SHADER_MODULE_IDENTIFIER_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -147,13 +147,13 @@ pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIdentifier", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -168,21 +168,21 @@ pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pIdentifier", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetShaderModuleCreateInfoIdentifierEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

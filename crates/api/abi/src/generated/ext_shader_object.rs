@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_SHADER_OBJECT_FEATURES_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shaderObject", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT_LAYOUT: Layout = Layout 
         Field { name: "shaderBinaryUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
         Field { name: "shaderBinaryVersion", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,21 +58,21 @@ pub static SHADER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "nextStage", at: 24, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "codeType", at: 28, ty: Ty::Enum(&SHADER_CODE_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "codeSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCode", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pName", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCode", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "setLayoutCount", at: 56, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSetLayouts", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayouts", at: 64, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 56, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pushConstantRangeCount", at: 72, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPushConstantRanges", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSpecializationInfo", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPushConstantRanges", at: 80, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 72, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSpecializationInfo", at: 88, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Handle(HandleType::DescriptorSetLayout), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 56, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 80, pointer: &Pointer { to: Pointee::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 72, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 88, pointer: &Pointer { to: Pointee::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 8 }, Span { at: 56, size: 4 }, Span { at: 72, size: 4 }],
@@ -94,8 +94,8 @@ pub static VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
         Field { name: "inputRate", at: 24, ty: Ty::Enum(&VERTEX_INPUT_RATE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "divisor", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -117,8 +117,8 @@ pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
         Field { name: "format", at: 24, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -164,15 +164,15 @@ pub static CREATE_SHADERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "createInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pShaders", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 24 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -189,21 +189,21 @@ pub static CREATE_SHADERS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShaders", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static CREATE_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateShadersEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_SHADERS_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_SHADERS_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
@@ -223,17 +223,17 @@ pub static DESTROY_SHADER_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "shader", at: 8, ty: Ty::Handle(HandleType::ShaderEXT), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ShaderEXT, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ShaderEXT, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_SHADER_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyShaderEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_SHADER_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -251,14 +251,14 @@ pub static GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shader", at: 8, ty: Ty::Handle(HandleType::ShaderEXT), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 16, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ShaderEXT, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ShaderEXT, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 16, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -274,23 +274,23 @@ pub static GET_SHADER_BINARY_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: 8, at: 0, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SHADER_BINARY_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetShaderBinaryDataEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SHADER_BINARY_DATA_EXT_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -308,20 +308,20 @@ pub static CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "stageCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStages", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStages", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::ShaderEXT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_BIND_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindShadersEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -339,21 +339,21 @@ pub static CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "vertexBindingDescriptionCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVertexBindingDescriptions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexBindingDescriptions", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vertexAttributeDescriptionCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVertexAttributeDescriptions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexAttributeDescriptions", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }],
 };
 pub static CMD_SET_VERTEX_INPUT_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetVertexInputEXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -17,8 +17,8 @@ pub static PHYSICAL_DEVICE_SHADER_OCP_MICROSCALING_TYPES_FEATURES_EXT_LAYOUT: La
         Field { name: "shaderFloat8UnsignedE8M0", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderMXInt8", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

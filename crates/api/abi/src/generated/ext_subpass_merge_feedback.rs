@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_SUBPASS_MERGE_FEEDBACK_FEATURES_EXT_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "subpassMergeFeedback", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static RENDER_PASS_CREATION_CONTROL_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "disallowMerging", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -52,7 +52,7 @@ pub static RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "postMergeSubpassCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -68,11 +68,11 @@ pub static RENDER_PASS_CREATION_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pRenderPassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -91,8 +91,8 @@ pub static RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "description", at: 4, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
         Field { name: "postMergeIndex", at: 260, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Text { at: 4, size: 256 },
+    fixups: &[
+        Fixup::Text { at: 4, size: 256 },
     ],
     gaps: &[],
     keep: &[],
@@ -109,11 +109,11 @@ pub static RENDER_PASS_SUBPASS_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSubpassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

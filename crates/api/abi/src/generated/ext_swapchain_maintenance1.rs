@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_SWAPCHAIN_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainMaintenance1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,12 +34,12 @@ pub static RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "imageIndexCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
@@ -57,11 +57,11 @@ pub static SWAPCHAIN_PRESENT_FENCE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFences", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFences", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Fence), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -79,11 +79,11 @@ pub static SWAPCHAIN_PRESENT_MODE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -101,11 +101,11 @@ pub static SWAPCHAIN_PRESENT_MODES_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "presentModeCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -126,8 +126,8 @@ pub static SWAPCHAIN_PRESENT_SCALING_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "presentGravityX", at: 20, ty: Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "presentGravityY", at: 24, ty: Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -143,11 +143,11 @@ pub static RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pReleaseInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pReleaseInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -164,17 +164,17 @@ pub static RELEASE_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RELEASE_SWAPCHAIN_IMAGES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkReleaseSwapchainImagesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RELEASE_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkReleaseSwapchainImagesEXT"],

@@ -14,8 +14,8 @@ pub static BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "collectionToken", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,9 +35,9 @@ pub static IMPORT_MEMORY_BUFFER_COLLECTION_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "collection", at: 16, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,9 +57,9 @@ pub static BUFFER_COLLECTION_IMAGE_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "collection", at: 16, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -80,11 +80,11 @@ pub static BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "requiredFormatFeatures", at: 72, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "bufferCollectionConstraints", at: 80, ty: Ty::Struct(&BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 24 },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 52, width: 4 }, &[1]), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Chain { at: 88 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 24 },
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 56, width: 4 }), read: ReadCondition::Is(IntegerLocation { through: IntegerLocation::HERE, at: 52, width: 4 }, &[1]), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Chain { at: 88 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 84, size: 4 }, Span { at: 116, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 56, size: 4 }, Span { at: 80, size: 4 }],
@@ -104,9 +104,9 @@ pub static BUFFER_COLLECTION_BUFFER_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout 
         Field { name: "collection", at: 16, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -135,9 +135,9 @@ pub static BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "suggestedXChromaOffset", at: 96, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "suggestedYChromaOffset", at: 100, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 56 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 56 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }],
@@ -156,8 +156,8 @@ pub static SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "colorSpace", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -175,14 +175,14 @@ pub static IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "formatConstraintsCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatConstraints", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatConstraints", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bufferCollectionConstraints", at: 32, ty: Ty::Struct(&BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 72, ty: Ty::Flags(&IMAGE_CONSTRAINTS_INFO_FLAG_BITS_FUCHSIA_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Chain { at: 40 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Chain { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }, Span { at: 76, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -204,13 +204,13 @@ pub static IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 108, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "sysmemPixelFormat", at: 112, ty: Ty::U64, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "colorSpaceCount", at: 120, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorSpaces", at: 128, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 120, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorSpaces", at: 128, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 120, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 24 },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 76, width: 4 }, &[1]), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 128, pointer: &Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 120, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 24 },
+        Fixup::Pointer { at: 88, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 80, width: 4 }), read: ReadCondition::Is(IntegerLocation { through: IntegerLocation::HERE, at: 76, width: 4 }, &[1]), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 128, pointer: &Pointer { to: Pointee::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 120, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 84, size: 4 }, Span { at: 100, size: 4 }, Span { at: 124, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 80, size: 4 }, Span { at: 120, size: 4 }],
@@ -233,8 +233,8 @@ pub static BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "minBufferCountForDedicatedSlack", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "minBufferCountForSharedSlack", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -262,15 +262,15 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCollection", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCollection", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -286,21 +286,21 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCollection", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCollection", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_BUFFER_COLLECTION_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateBufferCollectionFUCHSIA",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_BUFFER_COLLECTION_FUCHSIA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -318,12 +318,12 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layout
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageConstraintsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageConstraintsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -340,17 +340,17 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT: Layou
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetBufferCollectionImageConstraintsFUCHSIA",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -368,12 +368,12 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layou
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBufferConstraintsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferConstraintsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -390,17 +390,17 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT: Layo
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetBufferCollectionBufferConstraintsFUCHSIA",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -420,17 +420,17 @@ pub static DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_BUFFER_COLLECTION_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyBufferCollectionFUCHSIA",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -448,12 +448,12 @@ pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::BufferCollectionFUCHSIA, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -469,21 +469,21 @@ pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT: Layout = Lay
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetBufferCollectionPropertiesFUCHSIA",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -15,8 +15,8 @@ pub static IMAGE_PIPE_SURFACE_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "imagePipeHandle", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -32,15 +32,15 @@ pub static CREATE_IMAGE_PIPE_SURFACE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_PIPE_SURFACE_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_PIPE_SURFACE_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_PIPE_SURFACE_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Instance, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_PIPE_SURFACE_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -56,21 +56,21 @@ pub static CREATE_IMAGE_PIPE_SURFACE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_IMAGE_PIPE_SURFACE_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateImagePipeSurfaceFUCHSIA",
-    level: Level::Instance,
+    level: CommandLevel::Instance,
     parameters: &CREATE_IMAGE_PIPE_SURFACE_FUCHSIA_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_IMAGE_PIPE_SURFACE_FUCHSIA_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

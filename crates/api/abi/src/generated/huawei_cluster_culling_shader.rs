@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_FEATURES_HUAWEI_LAYOUT: Layout
         Field { name: "clustercullingShader", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "multiviewClusterCullingShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_PROPERTIES_HUAWEI_LAYOUT: Layo
         Field { name: "maxOutputClusterCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indirectBufferOffsetAlignment", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,8 +58,8 @@ pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_VRS_FEATURES_HUAWEI_LAYOUT: La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "clusterShadingRate", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -79,15 +79,15 @@ pub static CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "groupCountY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_DRAW_CLUSTER_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawClusterHUAWEI",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -107,16 +107,16 @@ pub static CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawClusterIndirectHUAWEI",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_INVOCATION_MASK_FEATURES_HUAWEI_LAYOUT: Layout = Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "invocationMask", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,16 +34,16 @@ pub static CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_INVOCATION_MASK_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindInvocationMaskHUAWEI",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,10 +14,10 @@ pub static PERFORMANCE_VALUE_DATA_INTEL_LAYOUT: Layout = Layout {
         Field { name: "value64", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "valueFloat", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "valueBool", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "valueString", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "valueString", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -35,13 +35,13 @@ pub static PERFORMANCE_VALUE_INTEL_LAYOUT: Layout = Layout {
         Field { name: "type", at: 0, ty: Ty::Enum(&PERFORMANCE_VALUE_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 8, ty: Ty::Struct(&PERFORMANCE_VALUE_DATA_INTEL_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Select { union: Span { at: 8, size: 8 }, selector: Place { through: Place::HERE, at: 0, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 4, work: &[], gaps: &[] },
-            Case { values: &[1], field: 1, size: 8, work: &[], gaps: &[] },
-            Case { values: &[2], field: 2, size: 4, work: &[], gaps: &[] },
-            Case { values: &[3], field: 3, size: 4, work: &[], gaps: &[] },
-            Case { values: &[4], field: 4, size: 8, work: &[Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
+    fixups: &[
+        Fixup::Select { union: Span { at: 8, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[1], field: 1, size: 8, fixups: &[], gaps: &[] },
+            Case { values: &[2], field: 2, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[3], field: 3, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[4], field: 4, size: 8, fixups: &[Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -61,9 +61,9 @@ pub static INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pUserData", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -82,8 +82,8 @@ pub static QUERY_POOL_PERFORMANCE_QUERY_CREATE_INFO_INTEL_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "performanceCountersSampling", at: 16, ty: Ty::Enum(&QUERY_POOL_SAMPLING_MODE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -102,8 +102,8 @@ pub static PERFORMANCE_MARKER_INFO_INTEL_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "marker", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -122,8 +122,8 @@ pub static PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "marker", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -144,8 +144,8 @@ pub static PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT: Layout = Layout {
         Field { name: "enable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "parameter", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -164,8 +164,8 @@ pub static PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT: Layout = Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "type", at: 16, ty: Ty::Enum(&PERFORMANCE_CONFIGURATION_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -227,11 +227,11 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInitializeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInitializeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -248,17 +248,17 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static INITIALIZE_PERFORMANCE_API_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkInitializePerformanceApiINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &INITIALIZE_PERFORMANCE_API_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -276,15 +276,15 @@ pub static UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static UNINITIALIZE_PERFORMANCE_API_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkUninitializePerformanceApiINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -301,11 +301,11 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERFORMANCE_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PERFORMANCE_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -322,17 +322,17 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PERFORMANCE_MARKER_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPerformanceMarkerINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CMD_SET_PERFORMANCE_MARKER_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -349,11 +349,11 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -370,17 +370,17 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_OUTPUTS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPerformanceStreamMarkerINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -397,11 +397,11 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pOverrideInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOverrideInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -418,17 +418,17 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetPerformanceOverrideINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CMD_SET_PERFORMANCE_OVERRIDE_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -445,13 +445,13 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pConfiguration", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConfiguration", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -467,21 +467,21 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layo
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pConfiguration", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConfiguration", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkAcquirePerformanceConfigurationINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -500,9 +500,9 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layou
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "configuration", at: 8, ty: Ty::Handle(HandleType::PerformanceConfigurationINTEL), count: 1, is_optional: true, is_extern_sync: true },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PerformanceConfigurationINTEL, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PerformanceConfigurationINTEL, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
@@ -519,17 +519,17 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkReleasePerformanceConfigurationINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &RELEASE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -548,9 +548,9 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Lay
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "configuration", at: 8, ty: Ty::Handle(HandleType::PerformanceConfigurationINTEL), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PerformanceConfigurationINTEL, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PerformanceConfigurationINTEL, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -567,17 +567,17 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = La
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueSetPerformanceConfigurationINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -595,11 +595,11 @@ pub static GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "parameter", at: 8, ty: Ty::Enum(&PERFORMANCE_PARAMETER_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pValue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -615,21 +615,21 @@ pub static GET_PERFORMANCE_PARAMETER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pValue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PERFORMANCE_PARAMETER_INTEL_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPerformanceParameterINTEL",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PERFORMANCE_PARAMETER_INTEL_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -13,8 +13,8 @@ pub static DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT: Layout = Layout {
         Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "hostAddress", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Opaque { at: 0 },
+    fixups: &[
+        Fixup::Opaque { at: 0 },
     ],
     gaps: &[],
     keep: &[],
@@ -32,8 +32,8 @@ pub static DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT: Layout = Layout {
         Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "hostAddress", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Opaque { at: 0 },
+    fixups: &[
+        Fixup::Opaque { at: 0 },
     ],
     gaps: &[],
     keep: &[],
@@ -53,7 +53,7 @@ pub static ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "firstVertex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "transformOffset", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -74,7 +74,7 @@ pub static AABB_POSITIONS_KHR_LAYOUT: Layout = Layout {
         Field { name: "maxY", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxZ", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -98,11 +98,11 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT: Layout = L
         Field { name: "indexData", at: 48, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "transformData", at: 56, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
-        Work::DeviceOrHost { at: 48 },
-        Work::DeviceOrHost { at: 56 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
+        Fixup::DeviceOrHost { at: 48 },
+        Fixup::DeviceOrHost { at: 56 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -119,7 +119,7 @@ pub static TRANSFORM_MATRIX_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "matrix", at: 0, ty: Ty::F32, count: 12, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -141,17 +141,17 @@ pub static ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT: Layout = Layou
         Field { name: "srcAccelerationStructure", at: 32, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dstAccelerationStructure", at: 40, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "geometryCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pGeometries", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "ppGeometries", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGeometries", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppGeometries", at: 64, ty: Ty::Pointer(&Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "scratchData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 32, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
-        Work::Handles { at: 40, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::DeviceOrHost { at: 72 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::DeviceOrHost { at: 72 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }],
@@ -171,9 +171,9 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT: Layout = Layou
         Field { name: "data", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -195,7 +195,7 @@ pub static ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 52, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureReference", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -214,9 +214,9 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT: Layout = L
         Field { name: "arrayOfPointers", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "data", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -235,15 +235,15 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT: Layout = Layout {
         Field { name: "aabbs", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "instances", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
-        Work::DeviceOrHost { at: 48 },
-        Work::DeviceOrHost { at: 56 },
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 16 },
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
+        Fixup::DeviceOrHost { at: 48 },
+        Fixup::DeviceOrHost { at: 56 },
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 16 },
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
     ],
     gaps: &[],
     keep: &[],
@@ -264,12 +264,12 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT: Layout = Layout {
         Field { name: "geometry", at: 24, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 88, ty: Ty::Flags(&GEOMETRY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 24, size: 64 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 64, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 48 }, Work::DeviceOrHost { at: 72 }, Work::DeviceOrHost { at: 80 }], gaps: &[Span { at: 28, size: 4 }, Span { at: 44, size: 4 }] },
-            Case { values: &[1], field: 1, size: 32, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 40 }], gaps: &[Span { at: 28, size: 4 }] },
-            Case { values: &[2], field: 2, size: 32, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 48 }], gaps: &[Span { at: 28, size: 4 }, Span { at: 44, size: 4 }] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 24, size: 64 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 64, fixups: &[Fixup::Chain { at: 32 }, Fixup::DeviceOrHost { at: 48 }, Fixup::DeviceOrHost { at: 72 }, Fixup::DeviceOrHost { at: 80 }], gaps: &[Span { at: 28, size: 4 }, Span { at: 44, size: 4 }] },
+            Case { values: &[1], field: 1, size: 32, fixups: &[Fixup::Chain { at: 32 }, Fixup::DeviceOrHost { at: 40 }], gaps: &[Span { at: 28, size: 4 }] },
+            Case { values: &[2], field: 2, size: 32, fixups: &[Fixup::Chain { at: 32 }, Fixup::DeviceOrHost { at: 48 }], gaps: &[Span { at: 28, size: 4 }, Span { at: 44, size: 4 }] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 92, size: 4 }],
@@ -294,9 +294,9 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "type", at: 48, ty: Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceAddress", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -314,11 +314,11 @@ pub static WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR_LAYOUT: Layout = Layo
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -341,8 +341,8 @@ pub static PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_FEATURES_KHR_LAYOUT: Layout = 
         Field { name: "accelerationStructureHostCommands", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorBindingAccelerationStructureUpdateAfterBind", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -368,8 +368,8 @@ pub static PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_PROPERTIES_KHR_LAYOUT: Layout 
         Field { name: "maxDescriptorSetUpdateAfterBindAccelerationStructures", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "minAccelerationStructureScratchOffsetAlignment", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -388,9 +388,9 @@ pub static ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructure", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -407,11 +407,11 @@ pub static ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pVersionData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVersionData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::Fixed(32), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::Fixed(32), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -432,10 +432,10 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT: Layout = Layou
         Field { name: "dst", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
-        Work::DeviceOrHost { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
+        Fixup::DeviceOrHost { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -456,10 +456,10 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT: Layout = Layou
         Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 16 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 16 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -480,10 +480,10 @@ pub static COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -504,8 +504,8 @@ pub static ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "updateScratchSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "buildScratchSize", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -637,15 +637,15 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -661,21 +661,21 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateAccelerationStructureKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -695,17 +695,17 @@ pub static DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "accelerationStructure", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureKHR, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureKHR, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyAccelerationStructureKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -723,20 +723,20 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppBuildRangeInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppBuildRangeInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBuildAccelerationStructuresKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -754,24 +754,24 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT: Layout 
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndirectDeviceAddresses", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::DeviceAddress), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndirectStrides", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppMaxPrimitiveCounts", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectDeviceAddresses", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::DeviceAddress), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectStrides", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppMaxPrimitiveCounts", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Rule(LenRule::GeometriesOfBuild), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::DeviceAddress), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::DeviceAddress), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Rule(LenRule::GeometriesOfBuild), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBuildAccelerationStructuresIndirectKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -790,14 +790,14 @@ pub static BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "infoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppBuildRangeInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppBuildRangeInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -814,17 +814,17 @@ pub static BUILD_ACCELERATION_STRUCTURES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkBuildAccelerationStructuresKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BUILD_ACCELERATION_STRUCTURES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -842,12 +842,12 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -864,17 +864,17 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyAccelerationStructureKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -892,12 +892,12 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Lay
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -914,17 +914,17 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_OUTPUTS_LAYOUT: Layout = La
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyAccelerationStructureToMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -942,12 +942,12 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Lay
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -964,17 +964,17 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = La
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCopyMemoryToAccelerationStructureKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -992,16 +992,16 @@ pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = 
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "accelerationStructureCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 48, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 8, size: 4 }, Span { at: 32, size: 8 }],
@@ -1018,21 +1018,21 @@ pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout =
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 8, size: 8 }],
 };
 pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkWriteAccelerationStructuresPropertiesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 32, is_output: false }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 32, is_output: false }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -1049,18 +1049,18 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyAccelerationStructureKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1077,18 +1077,18 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyAccelerationStructureToMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1105,18 +1105,18 @@ pub static CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryToAccelerationStructureKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1133,11 +1133,11 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1154,17 +1154,17 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_OUTPUTS_LAYOUT: Layout 
     fields: &[
         Field { name: "result", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetAccelerationStructureDeviceAddressKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -1182,22 +1182,22 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT: Layou
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "accelerationStructureCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryPool", at: 32, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstQuery", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 32, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteAccelerationStructuresPropertiesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1214,13 +1214,13 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT: La
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVersionInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCompatibility", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVersionInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCompatibility", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1235,21 +1235,21 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_OUTPUTS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pCompatibility", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCompatibility", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceAccelerationStructureCompatibilityKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -1267,15 +1267,15 @@ pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT: Layout = La
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "buildType", at: 8, ty: Ty::Enum(&ACCELERATION_STRUCTURE_BUILD_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuildInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMaxPrimitiveCounts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: 16, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSizeInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuildInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxPrimitiveCounts", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: 16, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: 16, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: 16, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -1290,21 +1290,21 @@ pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetAccelerationStructureBuildSizesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

@@ -14,7 +14,7 @@ pub static STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
         Field { name: "size", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -32,7 +32,7 @@ pub static COPY_MEMORY_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
         Field { name: "dstAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -53,8 +53,8 @@ pub static COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "copyCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "copyAddressRange", at: 32, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -76,7 +76,7 @@ pub static COPY_MEMORY_TO_IMAGE_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
         Field { name: "imageOffset", at: 32, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageExtent", at: 44, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -97,12 +97,12 @@ pub static COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "copyAddressRange", at: 24, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImage", at: 48, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 56, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageSubresources", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageSubresources", at: 64, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 48, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 48, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -122,8 +122,8 @@ pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_KHR_LAYOUT: Layout = La
         Field { name: "indirectMemoryCopy", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indirectMemoryToImageCopy", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -142,8 +142,8 @@ pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "supportedQueues", at: 16, ty: Ty::Flags(&QUEUE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -169,18 +169,18 @@ pub static CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyMemoryIndirectInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyMemoryIndirectInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryIndirectKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -197,18 +197,18 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyMemoryToImageIndirectInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyMemoryToImageIndirectInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryToImageIndirectKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -12,12 +12,12 @@ pub static CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDeferredOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeferredOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Opaque { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -33,21 +33,21 @@ pub static CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDeferredOperation", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeferredOperation", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_DEFERRED_OPERATION_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateDeferredOperationKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -67,17 +67,17 @@ pub static DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_DEFERRED_OPERATION_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyDeferredOperationKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -96,9 +96,9 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT: Layout = La
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -115,17 +115,17 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_OUTPUTS_LAYOUT: Layout = L
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeferredOperationMaxConcurrencyKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -144,9 +144,9 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -163,17 +163,17 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_DEFERRED_OPERATION_RESULT_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeferredOperationResultKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEFERRED_OPERATION_RESULT_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -192,9 +192,9 @@ pub static DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -211,17 +211,17 @@ pub static DEFERRED_OPERATION_JOIN_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static DEFERRED_OPERATION_JOIN_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkDeferredOperationJoinKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &DEFERRED_OPERATION_JOIN_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

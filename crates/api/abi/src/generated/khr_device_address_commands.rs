@@ -17,8 +17,8 @@ pub static DEVICE_MEMORY_COPY_KHR_LAYOUT: Layout = Layout {
         Field { name: "dstRange", at: 40, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstFlags", at: 56, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,11 +36,11 @@ pub static COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "regionCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -66,8 +66,8 @@ pub static DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT: Layout = Layout {
         Field { name: "imageOffset", at: 64, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageExtent", at: 76, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -86,12 +86,12 @@ pub static COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
@@ -109,11 +109,11 @@ pub static MEMORY_RANGE_BARRIERS_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "memoryRangeBarrierCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pMemoryRangeBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRangeBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -139,8 +139,8 @@ pub static MEMORY_RANGE_BARRIER_KHR_LAYOUT: Layout = Layout {
         Field { name: "addressRange", at: 56, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressFlags", at: 72, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 76, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -159,8 +159,8 @@ pub static PHYSICAL_DEVICE_DEVICE_ADDRESS_COMMANDS_FEATURES_KHR_LAYOUT: Layout =
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "deviceAddressCommands", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -181,8 +181,8 @@ pub static BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "indexType", at: 36, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -203,8 +203,8 @@ pub static BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "addressRange", at: 24, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressFlags", at: 48, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -225,8 +225,8 @@ pub static DRAW_INDIRECT2_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "addressFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "drawCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -249,8 +249,8 @@ pub static DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "countAddressFlags", at: 64, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxDrawCount", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -270,8 +270,8 @@ pub static DISPATCH_INDIRECT2_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -292,8 +292,8 @@ pub static CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT: Layout = Layout {
         Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 36, ty: Ty::Flags(&CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -313,8 +313,8 @@ pub static BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -336,8 +336,8 @@ pub static MEMORY_MARKER_INFO_AMD_LAYOUT: Layout = Layout {
         Field { name: "dstFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "marker", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -359,8 +359,8 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT: Layout = Layout {
         Field { name: "addressFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "type", at: 44, ty: Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -389,18 +389,18 @@ pub static CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BIND_INDEX_BUFFER3_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindIndexBuffer3KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -419,18 +419,18 @@ pub static CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_BIND_VERTEX_BUFFERS3_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindVertexBuffers3KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -447,18 +447,18 @@ pub static CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndirect2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -475,18 +475,18 @@ pub static CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDEXED_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndexedIndirect2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -503,18 +503,18 @@ pub static CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DISPATCH_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DISPATCH_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchIndirect2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -531,18 +531,18 @@ pub static CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -559,18 +559,18 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_TO_IMAGE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryToImageKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -587,18 +587,18 @@ pub static CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_IMAGE_TO_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyImageToMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -615,22 +615,22 @@ pub static CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDstRange", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstRange", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstFlags", at: 16, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dataSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 24, size: 8 }],
 };
 pub static CMD_UPDATE_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdUpdateMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -647,20 +647,20 @@ pub static CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDstRange", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstRange", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstFlags", at: 16, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "data", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_FILL_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdFillMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -680,21 +680,21 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Lay
         Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDstRange", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstRange", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "queryResultFlags", at: 36, ty: Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyQueryPoolResultsToMemoryKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -711,18 +711,18 @@ pub static CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDIRECT_COUNT2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndirectCount2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -739,18 +739,18 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndexedIndirectCount2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -767,18 +767,18 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginConditionalRendering2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -797,18 +797,18 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT: Layout = Layo
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindTransformFeedbackBuffers2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -827,18 +827,18 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstCounterRange", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "counterRangeCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCounterInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginTransformFeedback2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -857,18 +857,18 @@ pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstCounterRange", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "counterRangeCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCounterInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndTransformFeedback2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -887,20 +887,20 @@ pub static CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "instanceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstInstance", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCounterInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "counterOffset", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vertexStride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawIndirectByteCount2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -917,18 +917,18 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksIndirect2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -945,18 +945,18 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksIndirectCount2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -973,18 +973,18 @@ pub static CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_MARKER_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_MARKER_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_MARKER_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_MARKER_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_WRITE_MARKER_TO_MEMORY_AMD_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteMarkerToMemoryAMD",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -1001,15 +1001,15 @@ pub static CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -1025,21 +1025,21 @@ pub static CREATE_ACCELERATION_STRUCTURE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_ACCELERATION_STRUCTURE2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateAccelerationStructure2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_ACCELERATION_STRUCTURE2_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

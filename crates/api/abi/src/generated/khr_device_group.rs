@@ -15,8 +15,8 @@ pub static DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "presentMask", at: 16, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
         Field { name: "modes", at: 144, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 148, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,9 +35,9 @@ pub static IMAGE_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,9 +57,9 @@ pub static BIND_IMAGE_MEMORY_SWAPCHAIN_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "imageIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -82,11 +82,11 @@ pub static ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "fence", at: 40, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "deviceMask", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Semaphore, access: Access::Exclusive },
-        Work::Handles { at: 40, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -104,12 +104,12 @@ pub static DEVICE_GROUP_PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDeviceMasks", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceMasks", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -128,8 +128,8 @@ pub static DEVICE_GROUP_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "modes", at: 16, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -156,11 +156,11 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Lay
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDeviceGroupPresentCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceGroupPresentCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -176,21 +176,21 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = La
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDeviceGroupPresentCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceGroupPresentCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceGroupPresentCapabilitiesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -208,12 +208,12 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout = La
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -229,21 +229,21 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceGroupSurfacePresentModesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -261,14 +261,14 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT: Layout = La
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pRectCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRects", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRectCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRects", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -284,23 +284,23 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRectCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRects", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRectCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRects", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDevicePresentRectanglesKHR",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -317,13 +317,13 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageIndex", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -339,21 +339,21 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ACQUIRE_NEXT_IMAGE2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkAcquireNextImage2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[2, 1], written: Written::OnSuccess },
     }),
     aliases: &[],

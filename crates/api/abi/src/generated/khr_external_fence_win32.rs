@@ -18,11 +18,11 @@ pub static IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "handle", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "name", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
-        Work::Opaque { at: 32 },
-        Work::Opaque { at: 40 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 32 },
+        Fixup::Opaque { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -43,10 +43,10 @@ pub static EXPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "dwAccess", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "name", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
-        Work::Opaque { at: 32 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
+        Fixup::Opaque { at: 32 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -66,9 +66,9 @@ pub static FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "fence", at: 16, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Fence, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Fence, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -84,11 +84,11 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImportFenceWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportFenceWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -105,17 +105,17 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static IMPORT_FENCE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkImportFenceWin32HandleKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &IMPORT_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -132,13 +132,13 @@ pub static GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -154,21 +154,21 @@ pub static GET_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_FENCE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetFenceWin32HandleKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -18,11 +18,11 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "handle", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "name", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: Access::Exclusive },
-        Work::Opaque { at: 32 },
-        Work::Opaque { at: 40 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 32 },
+        Fixup::Opaque { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -43,10 +43,10 @@ pub static EXPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "dwAccess", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "name", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 16 },
-        Work::Opaque { at: 32 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 16 },
+        Fixup::Opaque { at: 32 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -64,14 +64,14 @@ pub static D3_D12_FENCE_SUBMIT_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "waitSemaphoreValuesCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pWaitSemaphoreValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphoreValues", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "signalSemaphoreValuesCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSignalSemaphoreValues", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphoreValues", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -91,9 +91,9 @@ pub static SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -109,11 +109,11 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImportSemaphoreWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportSemaphoreWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -130,17 +130,17 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkImportSemaphoreWin32HandleKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -157,13 +157,13 @@ pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -179,21 +179,21 @@ pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSemaphoreWin32HandleKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

@@ -12,12 +12,12 @@ pub static FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFragmentShadingRateAttachment", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFragmentShadingRateAttachment", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shadingRateAttachmentTexelSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -37,8 +37,8 @@ pub static PIPELINE_FRAGMENT_SHADING_RATE_STATE_CREATE_INFO_KHR_LAYOUT: Layout =
         Field { name: "fragmentSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "combinerOps", at: 24, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM), count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -59,8 +59,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_FEATURES_KHR_LAYOUT: Layout = L
         Field { name: "primitiveFragmentShadingRate", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentFragmentShadingRate", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -95,8 +95,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_PROPERTIES_KHR_LAYOUT: Layout =
         Field { name: "fragmentShadingRateWithCustomSampleLocations", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fragmentShadingRateStrictMultiplyCombiner", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -116,8 +116,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT: Layout = Layout {
         Field { name: "sampleCounts", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fragmentSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -138,9 +138,9 @@ pub static RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT: Layout = 
         Field { name: "imageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shadingRateAttachmentTexelSize", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -168,13 +168,13 @@ pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_PARAMS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFragmentShadingRateCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFragmentShadingRates", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFragmentShadingRateCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentShadingRates", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -190,23 +190,23 @@ pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_OUTPUTS_LAYOUT: Layout
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFragmentShadingRateCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFragmentShadingRates", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFragmentShadingRateCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentShadingRates", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceFragmentShadingRatesKHR",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -223,20 +223,20 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pFragmentSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentSize", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_FRAGMENT_SHADING_RATE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetFragmentShadingRateKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

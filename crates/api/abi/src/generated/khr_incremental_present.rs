@@ -13,11 +13,11 @@ pub static PRESENT_REGIONS_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -33,10 +33,10 @@ pub static PRESENT_REGION_KHR_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "rectangleCount", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pRectangles", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRectangles", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,7 +55,7 @@ pub static RECT_LAYER_KHR_LAYOUT: Layout = Layout {
         Field { name: "extent", at: 8, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layer", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };

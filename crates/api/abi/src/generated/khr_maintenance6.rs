@@ -16,14 +16,14 @@ pub static SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "firstSet", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "setCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBufferIndices", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOffsets", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferIndices", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U64), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 36, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
@@ -44,9 +44,9 @@ pub static BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT: Layout = La
         Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "set", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -62,18 +62,18 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pSetDescriptorBufferOffsetsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetDescriptorBufferOffsetsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetDescriptorBufferOffsets2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -90,18 +90,18 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBindDescriptorBufferEmbeddedSamplersInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindDescriptorBufferEmbeddedSamplersInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindDescriptorBufferEmbeddedSamplers2EXT",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

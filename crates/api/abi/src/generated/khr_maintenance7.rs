@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE7_FEATURES_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maintenance7", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -41,8 +41,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE7_PROPERTIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "maxDescriptorSetUpdateAfterBindTotalStorageBuffersDynamic", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDescriptorSetUpdateAfterBindTotalBuffersDynamic", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -60,11 +60,11 @@ pub static PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR_LAYOUT: Layout = Layo
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "layeredApiCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pLayeredApis", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLayeredApis", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -86,9 +86,9 @@ pub static PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "layeredAPI", at: 24, ty: Ty::Enum(&PHYSICAL_DEVICE_LAYERED_API_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceName", at: 28, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Text { at: 28, size: 256 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Text { at: 28, size: 256 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 284, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -107,10 +107,10 @@ pub static PHYSICAL_DEVICE_LAYERED_API_VULKAN_PROPERTIES_KHR_LAYOUT: Layout = La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "properties", at: 16, ty: Ty::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 24 },
-        Work::Text { at: 52, size: 256 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 24 },
+        Fixup::Text { at: 52, size: 256 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 324, size: 4 }, Span { at: 372, size: 4 }, Span { at: 628, size: 4 }, Span { at: 804, size: 4 }, Span { at: 852, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],

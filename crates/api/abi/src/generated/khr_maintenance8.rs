@@ -15,8 +15,8 @@ pub static MEMORY_BARRIER_ACCESS_FLAGS3_KHR_LAYOUT: Layout = Layout {
         Field { name: "srcAccessMask3", at: 16, ty: Ty::Flags(&ACCESS_FLAG_BITS3_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dstAccessMask3", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS3_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static PHYSICAL_DEVICE_MAINTENANCE8_FEATURES_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maintenance8", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR_LAYOUT: L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pipelineExecutableInfo", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -37,10 +37,10 @@ pub static PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "description", at: 276, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
         Field { name: "subgroupSize", at: 532, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Text { at: 20, size: 256 },
-        Work::Text { at: 276, size: 256 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Text { at: 20, size: 256 },
+        Fixup::Text { at: 276, size: 256 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -60,9 +60,9 @@ pub static PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "executableIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -82,7 +82,7 @@ pub static PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT: Layout = Layout {
         Field { name: "u64", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "f64", at: 0, ty: Ty::F64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -103,15 +103,15 @@ pub static PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT: Layout = Layout {
         Field { name: "format", at: 528, ty: Ty::Enum(&PIPELINE_EXECUTABLE_STATISTIC_FORMAT_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "value", at: 536, ty: Ty::Struct(&PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Text { at: 16, size: 256 },
-        Work::Text { at: 272, size: 256 },
-        Work::Select { union: Span { at: 536, size: 8 }, selector: Place { through: Place::HERE, at: 528, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 4, work: &[], gaps: &[] },
-            Case { values: &[1], field: 1, size: 8, work: &[], gaps: &[] },
-            Case { values: &[2], field: 2, size: 8, work: &[], gaps: &[] },
-            Case { values: &[3], field: 3, size: 8, work: &[], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Text { at: 16, size: 256 },
+        Fixup::Text { at: 272, size: 256 },
+        Fixup::Select { union: Span { at: 536, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 528, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 4, fixups: &[], gaps: &[] },
+            Case { values: &[1], field: 1, size: 8, fixups: &[], gaps: &[] },
+            Case { values: &[2], field: 2, size: 8, fixups: &[], gaps: &[] },
+            Case { values: &[3], field: 3, size: 8, fixups: &[], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 532, size: 4 }],
@@ -133,13 +133,13 @@ pub static PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT: Layout = Layo
         Field { name: "description", at: 272, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
         Field { name: "isText", at: 528, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 536, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 544, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 536, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 544, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 536, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Text { at: 16, size: 256 },
-        Work::Text { at: 272, size: 256 },
-        Work::Pointer { at: 544, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 536, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Text { at: 16, size: 256 },
+        Fixup::Text { at: 272, size: 256 },
+        Fixup::Pointer { at: 544, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 536, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 532, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 536, size: 8 }],
@@ -166,15 +166,15 @@ pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutableCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutableCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -190,23 +190,23 @@ pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutableCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExecutableCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPipelineExecutablePropertiesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -223,15 +223,15 @@ pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT: Layout = Layout
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutableInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStatisticCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStatistics", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExecutableInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatisticCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatistics", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -247,23 +247,23 @@ pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_OUTPUTS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStatisticCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStatistics", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStatisticCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatistics", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPipelineExecutableStatisticsKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -280,15 +280,15 @@ pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT: L
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecutableInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInternalRepresentationCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInternalRepresentations", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExecutableInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentationCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentations", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -304,23 +304,23 @@ pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_OUTPUTS_LAYOUT: 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInternalRepresentationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInternalRepresentations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInternalRepresentationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentations", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPipelineExecutableInternalRepresentationsKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

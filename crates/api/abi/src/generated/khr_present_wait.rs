@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_PRESENT_WAIT_FEATURES_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "presentWait", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,9 +35,9 @@ pub static WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "presentId", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeout", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
@@ -54,17 +54,17 @@ pub static WAIT_FOR_PRESENT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static WAIT_FOR_PRESENT_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkWaitForPresentKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &WAIT_FOR_PRESENT_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

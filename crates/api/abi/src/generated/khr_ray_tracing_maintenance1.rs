@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout 
         Field { name: "rayTracingMaintenance1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rayTracingPipelineTraceRaysIndirect2", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -46,7 +46,7 @@ pub static TRACE_RAYS_INDIRECT_COMMAND2_KHR_LAYOUT: Layout = Layout {
         Field { name: "height", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depth", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 100, size: 4 }],
     keep: &[],
 };
@@ -63,15 +63,15 @@ pub static CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "indirectDeviceAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_TRACE_RAYS_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdTraceRaysIndirect2KHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

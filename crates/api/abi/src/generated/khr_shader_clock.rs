@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_SHADER_CLOCK_FEATURES_KHR_LAYOUT: Layout = Layout {
         Field { name: "shaderSubgroupClock", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shaderDeviceClock", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -22,18 +22,18 @@ pub static SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "imageUsage", at: 56, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageSharingMode", at: 60, ty: Ty::Enum(&SHARING_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queueFamilyIndexCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pQueueFamilyIndices", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyIndices", at: 72, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Is(IntegerLocation { through: IntegerLocation::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "preTransform", at: 80, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compositeAlpha", at: 84, ty: Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "presentMode", at: 88, ty: Ty::Enum(&PRESENT_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "clipped", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "oldSwapchain", at: 96, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: true, is_extern_sync: true },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::SurfaceKHR, access: Access::Exclusive },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 96, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::SurfaceKHR, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 72, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Is(IntegerLocation { through: IntegerLocation::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 96, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 64, size: 4 }],
@@ -51,18 +51,18 @@ pub static PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "waitSemaphoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pWaitSemaphores", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pWaitSemaphores", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Semaphore), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "swapchainCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchains", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pImageIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pResults", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&RESULT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pImageIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResults", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&RESULT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(Ty::Enum(&RESULT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Semaphore), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Exclusive } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&RESULT_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -93,15 +93,15 @@ pub static CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSwapchain", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchain", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -117,21 +117,21 @@ pub static CREATE_SWAPCHAIN_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchain", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchain", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_SWAPCHAIN_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateSwapchainKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_SWAPCHAIN_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -151,17 +151,17 @@ pub static DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_SWAPCHAIN_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroySwapchainKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -179,14 +179,14 @@ pub static GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainImageCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainImages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchainImageCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainImages", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Image), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::Image), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -202,23 +202,23 @@ pub static GET_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainImageCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchainImages", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchainImageCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainImages", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Image), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Image), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_SWAPCHAIN_IMAGES_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSwapchainImagesKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -239,14 +239,14 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "timeout", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "semaphore", at: 24, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "fence", at: 32, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
-        Field { name: "pImageIndex", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Semaphore, access: Access::Exclusive },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Fence, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -262,21 +262,21 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static ACQUIRE_NEXT_IMAGE_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkAcquireNextImageKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ACQUIRE_NEXT_IMAGE_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[2, 1], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -293,11 +293,11 @@ pub static QUEUE_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPresentInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -313,21 +313,21 @@ pub static QUEUE_PRESENT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPresentInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_PRESENT_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueuePresentKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_PRESENT_KHR_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_PRESENT_KHR_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: false }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],

@@ -14,8 +14,8 @@ pub static VIDEO_DECODE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_DECODE_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static VIDEO_DECODE_USAGE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoUsageHints", at: 16, ty: Ty::Flags(&VIDEO_DECODE_USAGE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,17 +57,17 @@ pub static VIDEO_DECODE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "srcBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcBufferRange", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstPictureResource", at: 48, ty: Ty::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSetupReferenceSlot", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSetupReferenceSlot", at: 96, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "referenceSlotCount", at: 104, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pReferenceSlots", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pReferenceSlots", at: 112, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 104, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Chain { at: 56 },
-        Work::Handles { at: 88, count: 1, ty: HandleType::ImageView, access: Access::Shared },
-        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Chain { at: 56 },
+        Fixup::Handles { at: 88, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 96, pointer: &Pointer { to: Pointee::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 112, pointer: &Pointer { to: Pointee::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 104, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }, Span { at: 84, size: 4 }, Span { at: 108, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }, Span { at: 104, size: 4 }],
@@ -103,18 +103,18 @@ pub static CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDecodeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecodeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_DECODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&VIDEO_DECODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&VIDEO_DECODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DECODE_VIDEO_KHR_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDecodeVideoKHR",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

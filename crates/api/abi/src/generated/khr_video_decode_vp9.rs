@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_VIDEO_DECODE_VP9_FEATURES_KHR_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoDecodeVP9", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static VIDEO_DECODE_VP9_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdProfile", at: 16, ty: Ty::Enum(&STD_VIDEO_VP9_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -54,8 +54,8 @@ pub static VIDEO_DECODE_VP9_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxLevel", at: 16, ty: Ty::Enum(&STD_VIDEO_VP9_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -72,15 +72,15 @@ pub static VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "referenceNameSlotIndices", at: 24, ty: Ty::I32, count: 3, is_optional: false, is_extern_sync: false },
         Field { name: "uncompressedHeaderOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compressedHeaderOffset", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tilesOffset", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_AV1_FEATURES_KHR_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoEncodeAV1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,8 +57,8 @@ pub static VIDEO_ENCODE_AV1_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "requiresGopRemainingFrames", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stdSyntaxFlags", at: 124, ty: Ty::Flags(&VIDEO_ENCODE_AV1_STD_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -91,8 +91,8 @@ pub static VIDEO_ENCODE_AV1_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout
         Field { name: "preferredMaxBidirectionalCompoundGroup2ReferenceCount", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "preferredBidirectionalCompoundReferenceNameMask", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -112,8 +112,8 @@ pub static VIDEO_ENCODE_AV1_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "useMaxLevel", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxLevel", at: 20, ty: Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -130,16 +130,16 @@ pub static VIDEO_ENCODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = 
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdSequenceHeader", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStdDecoderModelInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSequenceHeader", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdDecoderModelInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdOperatingPointCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdOperatingPoints", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdOperatingPoints", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
@@ -159,14 +159,14 @@ pub static VIDEO_ENCODE_AV1_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "predictionMode", at: 16, ty: Ty::Enum(&VIDEO_ENCODE_AV1_PREDICTION_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rateControlGroup", at: 20, ty: Ty::Enum(&VIDEO_ENCODE_AV1_RATE_CONTROL_GROUP_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "constantQIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "referenceNameSlotIndices", at: 40, ty: Ty::I32, count: 7, is_optional: false, is_extern_sync: false },
         Field { name: "primaryReferenceCdfOnly", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "generateObuExtensionHeader", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 76, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -183,11 +183,11 @@ pub static VIDEO_ENCODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -206,8 +206,8 @@ pub static VIDEO_ENCODE_AV1_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdProfile", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -226,7 +226,7 @@ pub static VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT: Layout = Layout {
         Field { name: "predictiveQIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bipredictiveQIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -244,7 +244,7 @@ pub static VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
         Field { name: "predictiveFrameSize", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bipredictiveFrameSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -265,8 +265,8 @@ pub static VIDEO_ENCODE_AV1_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layout
         Field { name: "gopRemainingPredictive", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "gopRemainingBipredictive", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -289,8 +289,8 @@ pub static VIDEO_ENCODE_AV1_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "consecutiveBipredictiveFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "temporalLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -314,8 +314,8 @@ pub static VIDEO_ENCODE_AV1_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout 
         Field { name: "useMaxFrameSize", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxFrameSize", at: 52, ty: Ty::Struct(&VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

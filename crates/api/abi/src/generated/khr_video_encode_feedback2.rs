@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_FEEDBACK2_FEATURES_KHR_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoEncodeFeedback2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static VIDEO_ENCODE_FEEDBACK2_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "maxPerPartitionFeedbackEntries", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "supportedPerPartitionEncodeFeedbackFlags", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_PER_PARTITION_FEEDBACK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -56,8 +56,8 @@ pub static QUERY_POOL_VIDEO_ENCODE_PER_PARTITION_FEEDBACK_CREATE_INFO_KHR_LAYOUT
         Field { name: "maxPerPartitionFeedbackEntries", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "perPartitionEncodeFeedbackFlags", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_PER_PARTITION_FEEDBACK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -26,8 +26,8 @@ pub static VIDEO_ENCODE_H264_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "requiresGopRemainingFrames", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stdSyntaxFlags", at: 64, ty: Ty::Flags(&VIDEO_ENCODE_H264_STD_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -54,8 +54,8 @@ pub static VIDEO_ENCODE_H264_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layou
         Field { name: "preferredMaxL1ReferenceCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "preferredStdEntropyCodingModeFlag", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -75,8 +75,8 @@ pub static VIDEO_ENCODE_H264_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "useMaxLevelIdc", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxLevelIdc", at: 20, ty: Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -95,11 +95,11 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout =
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxStdSPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxStdPPSCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pParametersAddInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pParametersAddInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -117,14 +117,14 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = La
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdSPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdSPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdPPSCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdPPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -146,8 +146,8 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = La
         Field { name: "stdSPSId", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stdPPSId", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -167,8 +167,8 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout
         Field { name: "hasStdSPSOverrides", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "hasStdPPSOverrides", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -186,14 +186,14 @@ pub static VIDEO_ENCODE_H264_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "naluSliceEntryCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNaluSliceEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNaluSliceEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "generatePrefixNalu", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -210,11 +210,11 @@ pub static VIDEO_ENCODE_H264_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -232,11 +232,11 @@ pub static VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "constantQp", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStdSliceHeader", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdSliceHeader", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -255,8 +255,8 @@ pub static VIDEO_ENCODE_H264_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdProfileIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -279,8 +279,8 @@ pub static VIDEO_ENCODE_H264_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "consecutiveBFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "temporalLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -304,8 +304,8 @@ pub static VIDEO_ENCODE_H264_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout
         Field { name: "useMaxFrameSize", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxFrameSize", at: 52, ty: Ty::Struct(&VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -324,7 +324,7 @@ pub static VIDEO_ENCODE_H264_QP_KHR_LAYOUT: Layout = Layout {
         Field { name: "qpP", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "qpB", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -342,7 +342,7 @@ pub static VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
         Field { name: "framePSize", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "frameBSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -363,8 +363,8 @@ pub static VIDEO_ENCODE_H264_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layou
         Field { name: "gopRemainingP", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "gopRemainingB", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

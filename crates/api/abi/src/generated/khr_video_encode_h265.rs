@@ -29,8 +29,8 @@ pub static VIDEO_ENCODE_H265_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "requiresGopRemainingFrames", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stdSyntaxFlags", at: 80, ty: Ty::Flags(&VIDEO_ENCODE_H265_STD_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -50,8 +50,8 @@ pub static VIDEO_ENCODE_H265_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "useMaxLevelIdc", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxLevelIdc", at: 20, ty: Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -77,8 +77,8 @@ pub static VIDEO_ENCODE_H265_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layou
         Field { name: "preferredMaxL0ReferenceCount", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "preferredMaxL1ReferenceCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -98,11 +98,11 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout =
         Field { name: "maxStdVPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxStdSPSCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxStdPPSCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pParametersAddInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pParametersAddInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -120,17 +120,17 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = La
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdVPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdVPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdVPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdSPSCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdSPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdPPSCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdPPSs", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPSs", at: 56, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 48, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
@@ -154,8 +154,8 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = La
         Field { name: "stdSPSId", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stdPPSId", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -176,8 +176,8 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout
         Field { name: "hasStdSPSOverrides", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "hasStdPPSOverrides", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -195,13 +195,13 @@ pub static VIDEO_ENCODE_H265_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "naluSliceSegmentEntryCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pNaluSliceSegmentEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNaluSliceSegmentEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -218,11 +218,11 @@ pub static VIDEO_ENCODE_H265_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -240,11 +240,11 @@ pub static VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT: Layout = Layout
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "constantQp", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStdSliceSegmentHeader", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdSliceSegmentHeader", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -263,8 +263,8 @@ pub static VIDEO_ENCODE_H265_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stdProfileIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -287,8 +287,8 @@ pub static VIDEO_ENCODE_H265_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "consecutiveBFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "subLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -312,8 +312,8 @@ pub static VIDEO_ENCODE_H265_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout
         Field { name: "useMaxFrameSize", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxFrameSize", at: 52, ty: Ty::Struct(&VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -332,7 +332,7 @@ pub static VIDEO_ENCODE_H265_QP_KHR_LAYOUT: Layout = Layout {
         Field { name: "qpP", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "qpB", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -350,7 +350,7 @@ pub static VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
         Field { name: "framePSize", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "frameBSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -371,8 +371,8 @@ pub static VIDEO_ENCODE_H265_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layou
         Field { name: "gopRemainingP", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "gopRemainingB", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

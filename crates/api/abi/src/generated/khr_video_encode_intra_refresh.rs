@@ -18,8 +18,8 @@ pub static VIDEO_ENCODE_INTRA_REFRESH_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
         Field { name: "partitionIndependentIntraRefreshRegions", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "nonRectangularIntraRefreshRegions", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static VIDEO_ENCODE_SESSION_INTRA_REFRESH_CREATE_INFO_KHR_LAYOUT: Layout = L
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "intraRefreshMode", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_INTRA_REFRESH_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -59,8 +59,8 @@ pub static VIDEO_ENCODE_INTRA_REFRESH_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "intraRefreshCycleDuration", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "intraRefreshIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -79,8 +79,8 @@ pub static VIDEO_REFERENCE_INTRA_REFRESH_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dirtyIntraRefreshRegions", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -99,8 +99,8 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_INTRA_REFRESH_FEATURES_KHR_LAYOUT: Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoEncodeIntraRefresh", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,8 +14,8 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxQuantizationMapExtent", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static VIDEO_FORMAT_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "quantizationMapTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,9 +55,9 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "quantizationMap", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "quantizationMapExtent", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -76,8 +76,8 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYO
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "quantizationMapTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -96,8 +96,8 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_QUANTIZATION_MAP_FEATURES_KHR_LAYOUT: La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoEncodeQuantizationMap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -117,8 +117,8 @@ pub static VIDEO_ENCODE_H264_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = 
         Field { name: "minQpDelta", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxQpDelta", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -138,8 +138,8 @@ pub static VIDEO_ENCODE_H265_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = 
         Field { name: "minQpDelta", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxQpDelta", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -158,8 +158,8 @@ pub static VIDEO_FORMAT_H265_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "compatibleCtbSizes", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H265_CTB_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -179,8 +179,8 @@ pub static VIDEO_ENCODE_AV1_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = L
         Field { name: "minQIndexDelta", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxQIndexDelta", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -199,8 +199,8 @@ pub static VIDEO_FORMAT_AV1_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "compatibleSuperblockSizes", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_AV1_SUPERBLOCK_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -15,9 +15,9 @@ pub static DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pfnGetInstanceProcAddr", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Opaque { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,11 +36,11 @@ pub static DIRECT_DRIVER_LOADING_LIST_LUNARG_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mode", at: 16, ty: Ty::Enum(&DIRECT_DRIVER_LOADING_MODE_LUNARG_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "driverCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDrivers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDrivers", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],

@@ -13,7 +13,7 @@ pub static VIEWPORT_W_SCALING_NV_LAYOUT: Layout = Layout {
         Field { name: "xcoeff", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "ycoeff", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -31,11 +31,11 @@ pub static PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "viewportWScalingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewportWScalings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewportWScalings", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -53,18 +53,18 @@ pub static CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewportWScalings", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportWScalings", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_VIEWPORT_W_SCALING_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetViewportWScalingNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT: La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "clusterAccelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -41,8 +41,8 @@ pub static PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT: 
         Field { name: "clusterTemplateBoundsByteAlignment", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxClusterGeometryIndex", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -62,8 +62,8 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT:
         Field { name: "maxTotalClusterCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxClusterCountPerAccelerationStructure", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -89,8 +89,8 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT: Layo
         Field { name: "maxTotalVertexCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "minPositionTruncateBitCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -111,8 +111,8 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT: Layout =
         Field { name: "noMoveOverlap", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxMovedBytes", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -127,14 +127,14 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        Field { name: "pClustersBottomLevel", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTriangleClusters", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMoveObjects", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pClustersBottomLevel", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTriangleClusters", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMoveObjects", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -157,12 +157,12 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT: Layout = Layout 
         Field { name: "opMode", at: 28, ty: Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_OP_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "opInput", at: 32, ty: Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Select { union: Span { at: 32, size: 8 }, selector: Place { through: Place::HERE, at: 24, width: 4 }, cases: &[
-            Case { values: &[1], field: 0, size: 8, work: &[Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[2, 3, 4, 5], field: 1, size: 8, work: &[Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[0], field: 2, size: 8, work: &[Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Select { union: Span { at: 32, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }, cases: &[
+            Case { values: &[1], field: 0, size: 8, fixups: &[Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[2, 3, 4, 5], field: 1, size: 8, fixups: &[Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[0], field: 2, size: 8, fixups: &[Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -189,13 +189,13 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT: Layout = Layo
         Field { name: "srcInfosCount", at: 144, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "addressResolutionFlags", at: 152, ty: Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_ADDRESS_RESOLUTION_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 24 },
-        Work::Select { union: Span { at: 48, size: 8 }, selector: Place { through: Place::HERE, at: 40, width: 4 }, cases: &[
-            Case { values: &[1], field: 0, size: 8, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[2, 3, 4, 5], field: 1, size: 8, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
-            Case { values: &[0], field: 2, size: 8, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } }], gaps: &[] },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 24 },
+        Fixup::Select { union: Span { at: 48, size: 8 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }, cases: &[
+            Case { values: &[1], field: 0, size: 8, fixups: &[Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[2, 3, 4, 5], field: 1, size: 8, fixups: &[Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
+            Case { values: &[0], field: 2, size: 8, fixups: &[Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } }], gaps: &[] },
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 156, size: 4 }],
@@ -214,7 +214,7 @@ pub static STRIDED_DEVICE_ADDRESS_NV_LAYOUT: Layout = Layout {
         Field { name: "startAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "strideInBytes", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -232,7 +232,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_L
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 24, width: 5 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "geometryFlags", at: 0, ty: Ty::Bits { shift: 29, width: 3 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -248,7 +248,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INFO_NV_LAYOUT: Layout = 
     fields: &[
         Field { name: "srcAccelerationStructure", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -266,7 +266,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_CLUSTERS_BOTTOM_LEVEL_INFO_NV_LA
         Field { name: "clusterReferencesStride", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "clusterReferences", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -298,7 +298,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_INFO_NV_LAYOUT:
         Field { name: "opacityMicromapArray", at: 48, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "opacityMicromapIndexBuffer", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -331,7 +331,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_TEMPLATE_INFO_N
         Field { name: "opacityMicromapIndexBuffer", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "instantiationBoundingBoxLimit", at: 64, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -351,7 +351,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_INSTANTIATE_CLUSTER_INFO_NV_LAYOUT: La
         Field { name: "clusterTemplateAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "vertexBuffer", at: 16, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -367,7 +367,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_GET_TEMPLATE_INDICES_INFO_NV_LAYOUT: L
     fields: &[
         Field { name: "clusterTemplateAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -385,8 +385,8 @@ pub static RAY_TRACING_PIPELINE_CLUSTER_ACCELERATION_STRUCTURE_CREATE_INFO_NV_LA
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "allowClusterAccelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -477,13 +477,13 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -498,21 +498,21 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetClusterAccelerationStructureBuildSizesNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -529,18 +529,18 @@ pub static CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT: L
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pCommandInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBuildClusterAccelerationStructureIndirectNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

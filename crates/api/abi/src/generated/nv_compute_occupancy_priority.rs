@@ -15,8 +15,8 @@ pub static COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT: Layout = Layout {
         Field { name: "occupancyPriority", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "occupancyThrottling", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static PHYSICAL_DEVICE_COMPUTE_OCCUPANCY_PRIORITY_FEATURES_NV_LAYOUT: Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "computeOccupancyPriority", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -52,18 +52,18 @@ pub static CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetComputeOccupancyPriorityNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -17,8 +17,8 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT: Layout = Lay
         Field { name: "cooperativeVectorTrainingFloat32Accumulation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxCooperativeVectorComponents", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_VECTOR_FEATURES_NV_LAYOUT: Layout = Layou
         Field { name: "cooperativeVector", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "cooperativeVectorTraining", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -63,8 +63,8 @@ pub static COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT: Layout = Layout {
         Field { name: "resultType", at: 32, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "transpose", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,7 +83,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "srcSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstData", at: 40, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcComponentType", at: 48, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstComponentType", at: 52, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
@@ -94,11 +94,11 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "dstLayout", at: 80, ty: Ty::Enum(&COOPERATIVE_VECTOR_MATRIX_LAYOUT_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstStride", at: 88, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::DeviceOrHost { at: 40 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::Size), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::DeviceOrHost { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -125,13 +125,13 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT: L
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -147,23 +147,23 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT: 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceCooperativeVectorPropertiesNV",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -180,11 +180,11 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -201,17 +201,17 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkConvertCooperativeVectorMatrixNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -229,18 +229,18 @@ pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdConvertCooperativeVectorMatrixNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_NV_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "indirectCopy", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,15 +35,15 @@ pub static CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "copyCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_COPY_MEMORY_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryIndirectNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -65,19 +65,19 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "stride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageSubresources", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageSubresources", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Image, access: Access::Shared },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Image, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
 };
 pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyMemoryToImageIndirectNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

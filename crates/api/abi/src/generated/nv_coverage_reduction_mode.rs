@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_COVERAGE_REDUCTION_MODE_FEATURES_NV_LAYOUT: Layout = 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "coverageReductionMode", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static PIPELINE_COVERAGE_REDUCTION_STATE_CREATE_INFO_NV_LAYOUT: Layout = Lay
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "coverageReductionMode", at: 20, ty: Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,8 +58,8 @@ pub static FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT: Layout = Layout {
         Field { name: "depthStencilSamples", at: 24, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "colorSamples", at: 28, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -84,13 +84,13 @@ pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCombinationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCombinations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCombinationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinations", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -106,23 +106,23 @@ pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCombinationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCombinations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCombinationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinations", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNV",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

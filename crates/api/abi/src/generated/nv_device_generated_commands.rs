@@ -22,8 +22,8 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_NV_LAYOUT: Layou
         Field { name: "minSequencesIndexBufferOffsetAlignment", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "minIndirectCommandsBufferOffsetAlignment", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -42,8 +42,8 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_NV_LAYOUT: Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "deviceGeneratedCommands", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -61,15 +61,15 @@ pub static GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stageCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVertexInputState", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pTessellationState", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexInputState", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTessellationState", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -87,14 +87,14 @@ pub static GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV_LAYOUT: Layout = Layou
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "groupCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pGroups", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGroups", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
@@ -111,7 +111,7 @@ pub static BIND_SHADER_GROUP_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "groupIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -129,7 +129,7 @@ pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
         Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indexType", at: 12, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -147,7 +147,7 @@ pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
         Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -163,7 +163,7 @@ pub static SET_STATE_FLAGS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "data", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -180,8 +180,8 @@ pub static INDIRECT_COMMANDS_STREAM_NV_LAYOUT: Layout = Layout {
         Field { name: "buffer", at: 0, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -209,14 +209,14 @@ pub static INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT: Layout = Layout {
         Field { name: "pushconstantSize", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indirectStateFlags", at: 60, ty: Ty::Flags(&INDIRECT_STATE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "indexTypeCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pIndexTypes", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&INDEX_TYPE_ENUM)), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndexTypeValues", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndexTypes", at: 72, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&INDEX_TYPE_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndexTypeValues", at: 80, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 40, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(Ty::Enum(&INDEX_TYPE_ENUM)), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 72, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&INDEX_TYPE_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 80, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 64, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 64, size: 4 }],
@@ -236,14 +236,14 @@ pub static INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::Flags(&INDIRECT_COMMANDS_LAYOUT_USAGE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pipelineBindPoint", at: 20, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tokenCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTokens", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTokens", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "streamCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStreamStrides", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStreamStrides", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 24, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 40, size: 4 }],
@@ -264,7 +264,7 @@ pub static GENERATED_COMMANDS_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "indirectCommandsLayout", at: 32, ty: Ty::Handle(HandleType::IndirectCommandsLayoutNV), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "streamCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStreams", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStreams", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sequencesCount", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "preprocessBuffer", at: 64, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "preprocessOffset", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
@@ -274,14 +274,14 @@ pub static GENERATED_COMMANDS_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "sequencesIndexBuffer", at: 104, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "sequencesIndexOffset", at: 112, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutNV, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 64, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 88, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 104, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutNV, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 64, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 88, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 104, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
@@ -303,10 +303,10 @@ pub static GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT: Layout = Layou
         Field { name: "indirectCommandsLayout", at: 32, ty: Ty::Handle(HandleType::IndirectCommandsLayoutNV), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxSequencesCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutNV, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutNV, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -359,13 +359,13 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout =
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -380,21 +380,21 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetGeneratedCommandsMemoryRequirementsNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -411,18 +411,18 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pGeneratedCommandsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeneratedCommandsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_PREPROCESS_GENERATED_COMMANDS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdPreprocessGeneratedCommandsNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -440,18 +440,18 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "isPreprocessed", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGeneratedCommandsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeneratedCommandsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_EXECUTE_GENERATED_COMMANDS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdExecuteGeneratedCommandsNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -472,16 +472,16 @@ pub static CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_PIPELINE_SHADER_GROUP_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindPipelineShaderGroupNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -498,15 +498,15 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pIndirectCommandsLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -522,21 +522,21 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndirectCommandsLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateIndirectCommandsLayoutNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_INDIRECT_COMMANDS_LAYOUT_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -556,17 +556,17 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "indirectCommandsLayout", at: 8, ty: Ty::Handle(HandleType::IndirectCommandsLayoutNV), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::IndirectCommandsLayoutNV, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::IndirectCommandsLayoutNV, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyIndirectCommandsLayoutNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_COMPUTE_FEATURES_NV_LAYOUT:
         Field { name: "deviceGeneratedComputePipelines", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceGeneratedComputeCaptureReplay", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static COMPUTE_PIPELINE_INDIRECT_BUFFER_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineDeviceAddressCaptureReplay", at: 32, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -59,9 +59,9 @@ pub static PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pipelineBindPoint", at: 16, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -78,7 +78,7 @@ pub static BIND_PIPELINE_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "pipelineAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -93,13 +93,13 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout = 
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -114,23 +114,23 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pCreateInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPipelineIndirectMemoryRequirementsNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: false }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -150,16 +150,16 @@ pub static CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT: Layout = Layout
         Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdUpdatePipelineIndirectBufferNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -176,11 +176,11 @@ pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -197,17 +197,17 @@ pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_OUTPUTS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "result", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPipelineIndirectDeviceAddressNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],

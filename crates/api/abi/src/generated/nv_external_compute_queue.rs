@@ -14,8 +14,8 @@ pub static EXTERNAL_COMPUTE_QUEUE_DEVICE_CREATE_INFO_NV_LAYOUT: Layout = Layout 
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reservedExternalQueues", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,9 +34,9 @@ pub static EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "preferredQueue", at: 16, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Queue, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Queue, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,8 +55,8 @@ pub static EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "deviceIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -76,8 +76,8 @@ pub static PHYSICAL_DEVICE_EXTERNAL_COMPUTE_QUEUE_PROPERTIES_NV_LAYOUT: Layout =
         Field { name: "externalDataSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxExternalQueues", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -93,15 +93,15 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pExternalQueue", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalQueue", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -117,21 +117,21 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalQueue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalQueue", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateExternalComputeQueueNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_EXTERNAL_COMPUTE_QUEUE_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -151,17 +151,17 @@ pub static DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "externalQueue", at: 8, ty: Ty::Handle(HandleType::ExternalComputeQueueNV), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ExternalComputeQueueNV, access: Access::Shared },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ExternalComputeQueueNV, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyExternalComputeQueueNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -178,13 +178,13 @@ pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "externalQueue", at: 0, ty: Ty::Handle(HandleType::ExternalComputeQueueNV), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "params", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "params", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::ExternalComputeQueueNV, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::ExternalComputeQueueNV, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -199,23 +199,23 @@ pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "params", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "params", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetExternalComputeQueueDataNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

@@ -15,7 +15,7 @@ pub static EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT: Layout = Layout {
         Field { name: "exportFromImportedHandleTypes", at: 36, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "compatibleHandleTypes", at: 40, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
 };
@@ -57,11 +57,11 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT
         Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 24, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "externalHandleType", at: 28, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pExternalImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -77,21 +77,21 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOU
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceExternalImageFormatPropertiesNV",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 32, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 32, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

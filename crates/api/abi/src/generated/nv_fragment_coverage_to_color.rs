@@ -16,8 +16,8 @@ pub static PIPELINE_COVERAGE_TO_COLOR_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layo
         Field { name: "coverageToColorEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "coverageToColorLocation", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -16,8 +16,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_FEATURES_NV_LAYOUT: Layou
         Field { name: "supersampleFragmentShadingRates", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "noInvocationFragmentShadingRates", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,8 +36,8 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_PROPERTIES_NV_LAYOUT: Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxFragmentShadingRateInvocationCount", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -58,8 +58,8 @@ pub static PIPELINE_FRAGMENT_SHADING_RATE_ENUM_STATE_CREATE_INFO_NV_LAYOUT: Layo
         Field { name: "shadingRate", at: 20, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "combinerOps", at: 24, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM), count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -104,18 +104,18 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "shadingRate", at: 8, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetFragmentShadingRateEnumNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

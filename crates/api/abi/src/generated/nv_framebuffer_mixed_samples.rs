@@ -16,11 +16,11 @@ pub static PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV_LAYOUT: Layout = La
         Field { name: "coverageModulationMode", at: 20, ty: Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "coverageModulationTableEnable", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "coverageModulationTableCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCoverageModulationTable", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCoverageModulationTable", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::F32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::F32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],

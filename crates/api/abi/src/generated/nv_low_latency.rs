@@ -12,11 +12,11 @@ pub static QUERY_LOW_LATENCY_SUPPORT_NV_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pQueriedLowLatencyData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueriedLowLatencyData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,15 +36,15 @@ pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "lowLatencyBoost", at: 12, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "minimumIntervalUs", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetLatencySleepModeLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -64,16 +64,16 @@ pub static LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "signalSemaphore", at: 8, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "value", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static LATENCY_SLEEP_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkLatencySleepLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -93,15 +93,15 @@ pub static SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "frameID", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "marker", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static SET_LATENCY_MARKER_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkSetLatencyMarkerLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -118,11 +118,11 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimings", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimings", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -137,21 +137,21 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pTimings", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimings", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_LATENCY_TIMINGS_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetLatencyTimingsLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -170,15 +170,15 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queueType", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueNotifyOutOfBandLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -195,11 +195,11 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Bool32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Bool32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -214,21 +214,21 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Bool32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Values(Ty::Bool32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_SLEEP_STATUS_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetSleepStatusLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 8, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -246,15 +246,15 @@ pub static SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkShutdownLatencyDeviceLegacyNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -16,7 +16,7 @@ pub static DECOMPRESS_MEMORY_REGION_NV_LAYOUT: Layout = Layout {
         Field { name: "decompressedSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "decompressionMethod", at: 32, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -32,18 +32,18 @@ pub static CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "decompressRegionCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDecompressMemoryRegions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecompressMemoryRegions", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_DECOMPRESS_MEMORY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDecompressMemoryNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -64,15 +64,15 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layou
         Field { name: "indirectCommandsCountAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDecompressMemoryIndirectCountNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

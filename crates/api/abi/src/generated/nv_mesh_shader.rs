@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_FEATURES_NV_LAYOUT: Layout = Layout {
         Field { name: "taskShader", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "meshShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -47,8 +47,8 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_NV_LAYOUT: Layout = Layout {
         Field { name: "meshOutputPerVertexGranularity", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "meshOutputPerPrimitiveGranularity", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -66,7 +66,7 @@ pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
         Field { name: "taskCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstTask", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -84,15 +84,15 @@ pub static CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "taskCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstTask", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -114,16 +114,16 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksIndirectNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -147,17 +147,17 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDrawMeshTasksIndirectCountNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

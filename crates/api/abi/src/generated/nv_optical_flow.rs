@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_OPTICAL_FLOW_FEATURES_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "opticalFlow", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -44,8 +44,8 @@ pub static PHYSICAL_DEVICE_OPTICAL_FLOW_PROPERTIES_NV_LAYOUT: Layout = Layout {
         Field { name: "maxHeight", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxNumRegionsOfInterest", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -64,8 +64,8 @@ pub static OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "usage", at: 16, ty: Ty::Flags(&OPTICAL_FLOW_USAGE_FLAG_BITS_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -84,8 +84,8 @@ pub static OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -112,8 +112,8 @@ pub static OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "performanceLevel", at: 44, ty: Ty::Enum(&OPTICAL_FLOW_PERFORMANCE_LEVEL_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 48, ty: Ty::Flags(&OPTICAL_FLOW_SESSION_CREATE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -132,11 +132,11 @@ pub static OPTICAL_FLOW_SESSION_CREATE_PRIVATE_DATA_INFO_NV_LAYOUT: Layout = Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "id", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPrivateData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPrivateData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -155,11 +155,11 @@ pub static OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&OPTICAL_FLOW_EXECUTE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "regionCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -247,15 +247,15 @@ pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOpticalFlowImageFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pOpticalFlowImageFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 16, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -271,23 +271,23 @@ pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_OUTPUTS_LAYOUT: Lay
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(IntegerLocation { through: 8, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPhysicalDeviceOpticalFlowImageFormatsNV",
-    level: Level::PhysicalDevice,
+    level: CommandLevel::PhysicalDevice,
     parameters: &GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -304,15 +304,15 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSession", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSession", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -328,21 +328,21 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSession", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSession", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_OPTICAL_FLOW_SESSION_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateOpticalFlowSessionNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_OPTICAL_FLOW_SESSION_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -362,17 +362,17 @@ pub static DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "session", at: 8, ty: Ty::Handle(HandleType::OpticalFlowSessionNV), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV, access: Access::Shared },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_OPTICAL_FLOW_SESSION_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyOpticalFlowSessionNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -394,10 +394,10 @@ pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "view", at: 24, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "layout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[],
@@ -414,17 +414,17 @@ pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkBindOpticalFlowSessionImageNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -442,19 +442,19 @@ pub static CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "session", at: 8, ty: Ty::Handle(HandleType::OpticalFlowSessionNV), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExecuteInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecuteInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_OPTICAL_FLOW_EXECUTE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdOpticalFlowExecuteNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "partitionedAccelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -34,8 +34,8 @@ pub static PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYO
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxPartitionCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -54,8 +54,8 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_FLAGS_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "enablePartitionTranslation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -74,7 +74,7 @@ pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INDIRECT_COMMAND_NV_LAYOUT: 
         Field { name: "argCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "argData", at: 8, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -98,7 +98,7 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_INSTANCE_DATA_NV_LAYOUT: Lay
         Field { name: "partitionIndex", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "accelerationStructure", at: 96, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -116,7 +116,7 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_UPDATE_INSTANCE_DATA_NV_LAYOUT: La
         Field { name: "instanceContributionToHitGroupIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "accelerationStructure", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -133,7 +133,7 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_PARTITION_TRANSLATION_DATA_N
         Field { name: "partitionIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "partitionTranslation", at: 4, ty: Ty::F32, count: 3, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -150,11 +150,11 @@ pub static WRITE_DESCRIPTOR_SET_PARTITIONED_ACCELERATION_STRUCTURE_NV_LAYOUT: La
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::DeviceAddress), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::DeviceAddress), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::DeviceAddress), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::DeviceAddress), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -177,8 +177,8 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT: Layout 
         Field { name: "partitionCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxInstanceInGlobalPartitionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -202,9 +202,9 @@ pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Lay
         Field { name: "srcInfos", at: 80, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcInfosCount", at: 88, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 24 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -242,13 +242,13 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT:
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -263,21 +263,21 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_OUTPUTS_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetPartitionedAccelerationStructuresBuildSizesNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -294,18 +294,18 @@ pub static CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT: Layou
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pBuildInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuildInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBuildPartitionedAccelerationStructuresNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

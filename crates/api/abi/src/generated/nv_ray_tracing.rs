@@ -18,8 +18,8 @@ pub static RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "anyHitShader", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "intersectionShader", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,20 +38,20 @@ pub static RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "stageCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "groupCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGroups", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGroups", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxRecursionDepth", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "layout", at: 56, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "basePipelineHandle", at: 64, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "basePipelineIndex", at: 72, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 56, count: 1, ty: HandleType::PipelineLayout, access: Access::Shared },
-        Work::Handles { at: 64, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 32, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 56, count: 1, ty: HandleType::PipelineLayout, access: HandleAccess::Shared },
+        Fixup::Handles { at: 64, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 76, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }],
@@ -80,11 +80,11 @@ pub static GEOMETRY_TRIANGLES_NV_LAYOUT: Layout = Layout {
         Field { name: "transformData", at: 80, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "transformOffset", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 80, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 80, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -106,9 +106,9 @@ pub static GEOMETRY_AABBNV_LAYOUT: Layout = Layout {
         Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "offset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -126,13 +126,13 @@ pub static GEOMETRY_DATA_NV_LAYOUT: Layout = Layout {
         Field { name: "triangles", at: 0, ty: Ty::Struct(&GEOMETRY_TRIANGLES_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "aabbs", at: 96, ty: Ty::Struct(&GEOMETRY_AABBNV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 80, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Chain { at: 104 },
-        Work::Handles { at: 112, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 80, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Chain { at: 104 },
+        Fixup::Handles { at: 112, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 100, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 96, size: 4 }],
@@ -153,14 +153,14 @@ pub static GEOMETRY_NV_LAYOUT: Layout = Layout {
         Field { name: "geometry", at: 24, ty: Ty::Struct(&GEOMETRY_DATA_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 160, ty: Ty::Flags(&GEOMETRY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 32 },
-        Work::Handles { at: 40, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 80, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 104, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Chain { at: 128 },
-        Work::Handles { at: 136, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 32 },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 80, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 104, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Chain { at: 128 },
+        Fixup::Handles { at: 136, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 124, size: 4 }, Span { at: 164, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 120, size: 4 }],
@@ -181,11 +181,11 @@ pub static ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 20, ty: Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "instanceCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "geometryCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pGeometries", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeometries", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 28, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
@@ -205,10 +205,10 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "compactedSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "info", at: 24, ty: Ty::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Chain { at: 32 },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Chain { at: 32 },
+        Fixup::Pointer { at: 56, pointer: &Pointer { to: Pointee::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 52, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 52, size: 4 }],
@@ -229,13 +229,13 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "memoryOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "deviceIndexCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDeviceIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 48, pointer: &Pointer { to: Pointee::Values(Ty::U32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 40, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
@@ -253,11 +253,11 @@ pub static WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_NV_LAYOUT: Layout = Layou
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -277,9 +277,9 @@ pub static ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT: Layout = L
         Field { name: "type", at: 16, ty: Ty::Enum(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "accelerationStructure", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -305,8 +305,8 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_PROPERTIES_NV_LAYOUT: Layout = Layout {
         Field { name: "maxTriangleCount", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxDescriptorSetAccelerationStructures", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -332,15 +332,15 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -356,21 +356,21 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateAccelerationStructureNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_ACCELERATION_STRUCTURE_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -390,17 +390,17 @@ pub static DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "accelerationStructure", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Exclusive },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Exclusive },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyAccelerationStructureNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -417,13 +417,13 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -438,21 +438,21 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetAccelerationStructureMemoryRequirementsNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -470,11 +470,11 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -491,17 +491,17 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_OUTPUTS_LAYOUT: Layout = Layout
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkBindAccelerationStructureMemoryNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &BIND_ACCELERATION_STRUCTURE_MEMORY_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -518,7 +518,7 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "instanceData", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "instanceOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "update", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
@@ -527,20 +527,20 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "scratch", at: 56, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scratchOffset", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 40, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
-        Work::Handles { at: 48, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
-        Work::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 40, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
+        Fixup::Handles { at: 48, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
+        Fixup::Handles { at: 56, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBuildAccelerationStructureNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -561,17 +561,17 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "src", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 24, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
-        Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub static CMD_COPY_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCopyAccelerationStructureNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -603,19 +603,19 @@ pub static CMD_TRACE_RAYS_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "height", at: 100, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "depth", at: 104, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 48, count: 1, ty: HandleType::Buffer, access: Access::Shared },
-        Work::Handles { at: 72, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 48, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
+        Fixup::Handles { at: 72, count: 1, ty: HandleType::Buffer, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 108, size: 4 }],
     keep: &[],
 };
 pub static CMD_TRACE_RAYS_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdTraceRaysNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_TRACE_RAYS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -634,16 +634,16 @@ pub static CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
         Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: Access::Exclusive },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::PipelineCache, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 32 },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[Span { at: 16, size: 4 }],
@@ -660,23 +660,23 @@ pub static CREATE_RAY_TRACING_PIPELINES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::Pipeline), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 4 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],
 };
 pub static CREATE_RAY_TRACING_PIPELINES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateRayTracingPipelinesNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_RAY_TRACING_PIPELINES_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: false }, Source::Parameter { at: 24, is_output: false }, Source::Parameter { at: 40, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: false }, OutputSource::Parameter { at: 24, is_output: false }, OutputSource::Parameter { at: 40, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
@@ -695,12 +695,12 @@ pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "accelerationStructure", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 16, size: 8 }],
@@ -717,21 +717,21 @@ pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_OUTPUTS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 8 }), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 8, size: 8 }],
 };
 pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetAccelerationStructureHandleNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_ACCELERATION_STRUCTURE_HANDLE_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: false }, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: false }, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -749,22 +749,22 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT: Layout
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "accelerationStructureCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "queryPool", at: 32, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "firstQuery", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Handles { at: 32, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Handle(HandleType::AccelerationStructureNV), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::QueryPool, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
 pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdWriteAccelerationStructuresPropertiesNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -784,9 +784,9 @@ pub static COMPILE_DEFERRED_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shader", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::Pipeline, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -803,17 +803,17 @@ pub static COMPILE_DEFERRED_NV_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static COMPILE_DEFERRED_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCompileDeferredNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &COMPILE_DEFERRED_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &COMPILE_DEFERRED_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

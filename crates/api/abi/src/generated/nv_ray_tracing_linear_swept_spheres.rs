@@ -15,8 +15,8 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_LINEAR_SWEPT_SPHERES_FEATURES_NV_LAYOUT: 
         Field { name: "spheres", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "linearSweptSpheres", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -45,11 +45,11 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_LINEAR_SWEPT_SPHERES_DATA_NV_LAYOUT: 
         Field { name: "indexingMode", at: 88, ty: Ty::Enum(&RAY_TRACING_LSS_INDEXING_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "endCapsMode", at: 92, ty: Ty::Enum(&RAY_TRACING_LSS_PRIMITIVE_END_CAPS_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
-        Work::DeviceOrHost { at: 48 },
-        Work::DeviceOrHost { at: 72 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
+        Fixup::DeviceOrHost { at: 48 },
+        Fixup::DeviceOrHost { at: 72 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -76,11 +76,11 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_SPHERES_DATA_NV_LAYOUT: Layout = Layo
         Field { name: "indexData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "indexStride", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 24 },
-        Work::DeviceOrHost { at: 48 },
-        Work::DeviceOrHost { at: 72 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 24 },
+        Fixup::DeviceOrHost { at: 48 },
+        Fixup::DeviceOrHost { at: 72 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -14,9 +14,9 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_MOTION_TRIANGLES_DATA_NV_LAYOUT: Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "vertexData", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::DeviceOrHost { at: 16 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::DeviceOrHost { at: 16 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -36,8 +36,8 @@ pub static ACCELERATION_STRUCTURE_MOTION_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "maxInstances", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -56,11 +56,11 @@ pub static ACCELERATION_STRUCTURE_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 4, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "data", at: 8, ty: Ty::Struct(&ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Select { union: Span { at: 8, size: 144 }, selector: Place { through: Place::HERE, at: 0, width: 4 }, cases: &[
-            Case { values: &[0], field: 0, size: 64, work: &[], gaps: &[] },
-            Case { values: &[1], field: 1, size: 112, work: &[], gaps: &[] },
-            Case { values: &[2], field: 2, size: 144, work: &[], gaps: &[] },
+    fixups: &[
+        Fixup::Select { union: Span { at: 8, size: 144 }, selector: IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 64, fixups: &[], gaps: &[] },
+            Case { values: &[1], field: 1, size: 112, fixups: &[], gaps: &[] },
+            Case { values: &[2], field: 2, size: 144, fixups: &[], gaps: &[] },
         ] },
     ],
     gaps: &[],
@@ -80,7 +80,7 @@ pub static ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT: Layout = Layou
         Field { name: "matrixMotionInstance", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srtMotionInstance", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -102,7 +102,7 @@ pub static ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT: Layout = Lay
         Field { name: "flags", at: 100, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureReference", at: 104, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -124,7 +124,7 @@ pub static ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout
         Field { name: "flags", at: 132, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "accelerationStructureReference", at: 136, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -155,7 +155,7 @@ pub static SRT_DATA_NV_LAYOUT: Layout = Layout {
         Field { name: "ty", at: 56, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tz", at: 60, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -174,8 +174,8 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_MOTION_BLUR_FEATURES_NV_LAYOUT: Layout = 
         Field { name: "rayTracingMotionBlur", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "rayTracingMotionBlurPipelineTraceRaysIndirect", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -13,11 +13,11 @@ pub static PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV_LAYOUT: Layo
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "exclusiveScissorCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pExclusiveScissors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExclusiveScissors", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 4 }), read: ReadCondition::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -36,8 +36,8 @@ pub static PHYSICAL_DEVICE_EXCLUSIVE_SCISSOR_FEATURES_NV_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "exclusiveScissor", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,18 +55,18 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstExclusiveScissor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "exclusiveScissorCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExclusiveScissorEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExclusiveScissorEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Bool32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::Bool32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetExclusiveScissorEnableNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -85,18 +85,18 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstExclusiveScissor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "exclusiveScissorCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExclusiveScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExclusiveScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&RECT2_D_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_EXCLUSIVE_SCISSOR_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetExclusiveScissorNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

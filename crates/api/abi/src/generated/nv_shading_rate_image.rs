@@ -11,10 +11,10 @@ pub static SHADING_RATE_PALETTE_NV_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "shadingRatePaletteEntryCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShadingRatePaletteEntries", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShadingRatePaletteEntries", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Values(Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -33,11 +33,11 @@ pub static PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV_LAYOUT: Lay
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "shadingRateImageEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pShadingRatePalettes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShadingRatePalettes", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -57,8 +57,8 @@ pub static PHYSICAL_DEVICE_SHADING_RATE_IMAGE_FEATURES_NV_LAYOUT: Layout = Layou
         Field { name: "shadingRateImage", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shadingRateCoarseSampleOrder", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -79,8 +79,8 @@ pub static PHYSICAL_DEVICE_SHADING_RATE_IMAGE_PROPERTIES_NV_LAYOUT: Layout = Lay
         Field { name: "shadingRatePaletteSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "shadingRateMaxCoarseSamples", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -99,7 +99,7 @@ pub static COARSE_SAMPLE_LOCATION_NV_LAYOUT: Layout = Layout {
         Field { name: "pixelY", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sample", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -116,10 +116,10 @@ pub static COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT: Layout = Layout {
         Field { name: "shadingRate", at: 0, ty: Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampleLocationCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampleLocations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleLocations", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 8, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -138,11 +138,11 @@ pub static PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV_LAYOUT: La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "sampleOrderType", at: 16, ty: Ty::Enum(&COARSE_SAMPLE_ORDER_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "customSampleOrderCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCustomSampleOrders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCustomSampleOrders", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
@@ -191,16 +191,16 @@ pub static CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub static CMD_BIND_SHADING_RATE_IMAGE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBindShadingRateImageNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -219,18 +219,18 @@ pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT: Layout = Layo
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShadingRatePalettes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShadingRatePalettes", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetViewportShadingRatePaletteNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -249,18 +249,18 @@ pub static CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "sampleOrderType", at: 8, ty: Ty::Enum(&COARSE_SAMPLE_ORDER_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "customSampleOrderCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pCustomSampleOrders", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCustomSampleOrders", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 12, width: 4 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
 };
 pub static CMD_SET_COARSE_SAMPLE_ORDER_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdSetCoarseSampleOrderNV",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

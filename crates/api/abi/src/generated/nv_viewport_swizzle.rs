@@ -15,7 +15,7 @@ pub static VIEWPORT_SWIZZLE_NV_LAYOUT: Layout = Layout {
         Field { name: "z", at: 8, ty: Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "w", at: 12, ty: Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -33,11 +33,11 @@ pub static PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewportSwizzles", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportSwizzles", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 20, width: 4 }), read: ReadCondition::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],

@@ -13,11 +13,11 @@ pub static CU_MODULE_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U8), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 16, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
@@ -36,8 +36,8 @@ pub static CU_MODULE_TEXTURING_MODE_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "use64bitTexturing", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,12 +55,12 @@ pub static CU_FUNCTION_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "module", at: 16, ty: Ty::Handle(HandleType::CuModuleNVX), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pName", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::CuModuleNVX, access: Access::Shared },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::CuModuleNVX, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Text, len: Len::Terminated, read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -86,15 +86,15 @@ pub static CU_LAUNCH_INFO_NVX_LAYOUT: Layout = Layout {
         Field { name: "blockDimZ", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sharedMemBytes", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "paramCount", at: 56, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pParams", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::At(Place { through: Place::HERE, at: 56, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParams", at: 64, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 56, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "extraCount", at: 72, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pExtras", at: 80, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::CuFunctionNVX, access: Access::Shared },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Opaque, len: Len::At(Place { through: Place::HERE, at: 56, width: 8 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 80 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::CuFunctionNVX, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Opaque, len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 56, width: 8 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 80 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 56, size: 8 }],
@@ -110,15 +110,15 @@ pub static CREATE_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CU_MODULE_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CU_MODULE_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pModule", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModule", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CU_MODULE_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CU_MODULE_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -134,21 +134,21 @@ pub static CREATE_CU_MODULE_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pModule", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModule", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_CU_MODULE_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateCuModuleNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_CU_MODULE_NVX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_CU_MODULE_NVX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -165,15 +165,15 @@ pub static CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CU_FUNCTION_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CU_FUNCTION_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFunction", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFunction", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CU_FUNCTION_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CU_FUNCTION_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Opaque { at: 16 },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -189,21 +189,21 @@ pub static CREATE_CU_FUNCTION_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFunction", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFunction", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static CREATE_CU_FUNCTION_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCreateCuFunctionNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CREATE_CU_FUNCTION_NVX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 24, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 24, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -223,17 +223,17 @@ pub static DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "module", at: 8, ty: Ty::Handle(HandleType::CuModuleNVX), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::CuModuleNVX, access: Access::Shared },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::CuModuleNVX, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_CU_MODULE_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyCuModuleNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -253,17 +253,17 @@ pub static DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "function", at: 8, ty: Ty::Handle(HandleType::CuFunctionNVX), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::CuFunctionNVX, access: Access::Shared },
-        Work::Opaque { at: 16 },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::CuFunctionNVX, access: HandleAccess::Shared },
+        Fixup::Opaque { at: 16 },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static DESTROY_CU_FUNCTION_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkDestroyCuFunctionNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -280,18 +280,18 @@ pub static CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLaunchInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CU_LAUNCH_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLaunchInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&CU_LAUNCH_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CU_LAUNCH_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&CU_LAUNCH_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_CU_LAUNCH_KERNEL_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdCuLaunchKernelNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

@@ -16,10 +16,10 @@ pub static IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT: Layout = Layout {
         Field { name: "descriptorType", at: 24, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "sampler", at: 32, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Sampler, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
+        Fixup::Handles { at: 32, count: 1, ty: HandleType::Sampler, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -39,8 +39,8 @@ pub static IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT: Layout = Layout {
         Field { name: "deviceAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -56,11 +56,11 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -77,17 +77,17 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_IMAGE_VIEW_HANDLE_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageViewHandleNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_VIEW_HANDLE_NVX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -104,11 +104,11 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -125,17 +125,17 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_IMAGE_VIEW_HANDLE64_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageViewHandle64NVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_VIEW_HANDLE64_NVX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],
@@ -153,12 +153,12 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -174,21 +174,21 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static GET_IMAGE_VIEW_ADDRESS_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetImageViewAddressNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Result, OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -208,8 +208,8 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT: Layout = L
         Field { name: "imageViewIndex", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "samplerIndex", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -226,17 +226,17 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_OUTPUTS_LAYOUT: Layout = 
     fields: &[
         Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDeviceCombinedImageSamplerIndexNVX",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Value,
     }),
     aliases: &[],

@@ -16,8 +16,8 @@ pub static IMAGE_VIEW_SAMPLE_WEIGHT_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "filterSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "numPhases", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -38,8 +38,8 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING_FEATURES_QCOM_LAYOUT: Layout = Layou
         Field { name: "textureBoxFilter", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "textureBlockMatch", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -61,8 +61,8 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING_PROPERTIES_QCOM_LAYOUT: Layout = Lay
         Field { name: "maxBlockMatchRegion", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "maxBoxFilterBlockSize", at: 36, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -15,8 +15,8 @@ pub static PERF_HINT_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "type", at: 16, ty: Ty::Enum(&PERF_HINT_TYPE_QCOM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "scale", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static PHYSICAL_DEVICE_QUEUE_PERF_HINT_FEATURES_QCOM_LAYOUT: Layout = Layout
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "queuePerfHint", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -55,8 +55,8 @@ pub static PHYSICAL_DEVICE_QUEUE_PERF_HINT_PROPERTIES_QCOM_LAYOUT: Layout = Layo
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "supportedQueues", at: 16, ty: Ty::Flags(&QUEUE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,11 +83,11 @@ pub static QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPerfHintInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerfHintInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Queue, access: HandleAccess::Exclusive },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -104,17 +104,17 @@ pub static QUEUE_SET_PERF_HINT_QCOM_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub static QUEUE_SET_PERF_HINT_QCOM_COMMAND: CommandDesc = CommandDesc {
     name: "vkQueueSetPerfHintQCOM",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &QUEUE_SET_PERF_HINT_QCOM_OUTPUTS_LAYOUT,
-        sources: &[Source::Result],
+        sources: &[OutputSource::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],

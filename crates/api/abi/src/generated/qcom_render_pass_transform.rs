@@ -14,8 +14,8 @@ pub static RENDER_PASS_TRANSFORM_BEGIN_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "transform", at: 16, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,8 +35,8 @@ pub static COMMAND_BUFFER_INHERITANCE_RENDER_PASS_TRANSFORM_INFO_QCOM_LAYOUT: La
         Field { name: "transform", at: 16, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "renderArea", at: 20, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -27,8 +27,8 @@ pub static PHYSICAL_DEVICE_TILE_SHADING_FEATURES_QCOM_LAYOUT: Layout = Layout {
         Field { name: "tileShadingAtomicOps", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tileShadingImageProcessing", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -50,8 +50,8 @@ pub static PHYSICAL_DEVICE_TILE_SHADING_PROPERTIES_QCOM_LAYOUT: Layout = Layout 
         Field { name: "tileGranularity", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "maxTileShadingRate", at: 32, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -71,8 +71,8 @@ pub static RENDER_PASS_TILE_SHADING_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 16, ty: Ty::Flags(&TILE_SHADING_RENDER_PASS_FLAG_BITS_QCOM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "tileApronSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -90,8 +90,8 @@ pub static PER_TILE_BEGIN_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -109,8 +109,8 @@ pub static PER_TILE_END_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -128,8 +128,8 @@ pub static DISPATCH_TILE_INFO_QCOM_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -154,18 +154,18 @@ pub static CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDispatchTileInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDispatchTileInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_DISPATCH_TILE_QCOM_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdDispatchTileQCOM",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -182,18 +182,18 @@ pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPerTileBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerTileBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdBeginPerTileExecutionQCOM",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
@@ -210,18 +210,18 @@ pub static CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPerTileEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerTileEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static CMD_END_PER_TILE_EXECUTION_QCOM_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdEndPerTileExecutionQCOM",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],

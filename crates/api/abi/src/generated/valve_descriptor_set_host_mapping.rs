@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_SET_HOST_MAPPING_FEATURES_VALVE_LAYOUT: La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "descriptorSetHostMapping", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -35,9 +35,9 @@ pub static DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT: Layout = Layout {
         Field { name: "descriptorSetLayout", at: 16, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "binding", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorSetLayout, access: Access::Shared },
+    fixups: &[
+        Fixup::Chain { at: 8 },
+        Fixup::Handles { at: 16, count: 1, ty: HandleType::DescriptorSetLayout, access: HandleAccess::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,8 +57,8 @@ pub static DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT: Layout = Layout
         Field { name: "descriptorOffset", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -74,13 +74,13 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindingReference", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHostMapping", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingReference", at: 8, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostMapping", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 8, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -95,21 +95,21 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pHostMapping", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostMapping", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDescriptorSetLayoutHostMappingInfoVALVE",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],
@@ -127,12 +127,12 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorSet", at: 8, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSet, access: Access::Shared },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Handles { at: 0, count: 1, ty: HandleType::Device, access: HandleAccess::Shared },
+        Fixup::Handles { at: 8, count: 1, ty: HandleType::DescriptorSet, access: HandleAccess::Shared },
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -147,21 +147,21 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "ppData", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 0, ty: Ty::Pointer(&Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 0, pointer: &Pointer { to: Pointee::Opaque, len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::Out, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
 };
 pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_COMMAND: CommandDesc = CommandDesc {
     name: "vkGetDescriptorSetHostMappingVALVE",
-    level: Level::Device,
+    level: CommandLevel::Device,
     parameters: &GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 16, is_output: true }],
+        sources: &[OutputSource::Parameter { at: 16, is_output: true }],
         result: ResultKind::Void,
     }),
     aliases: &[],

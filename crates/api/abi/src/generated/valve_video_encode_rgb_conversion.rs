@@ -14,8 +14,8 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_RGB_CONVERSION_FEATURES_VALVE_LAYOUT: La
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "videoEncodeRgbConversion", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -37,8 +37,8 @@ pub static VIDEO_ENCODE_RGB_CONVERSION_CAPABILITIES_VALVE_LAYOUT: Layout = Layou
         Field { name: "xChromaOffsets", at: 24, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "yChromaOffsets", at: 28, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,8 +57,8 @@ pub static VIDEO_ENCODE_PROFILE_RGB_CONVERSION_INFO_VALVE_LAYOUT: Layout = Layou
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "performEncodeRgbConversion", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -80,8 +80,8 @@ pub static VIDEO_ENCODE_SESSION_RGB_CONVERSION_CREATE_INFO_VALVE_LAYOUT: Layout 
         Field { name: "xChromaOffset", at: 24, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "yChromaOffset", at: 28, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Chain { at: 8 },
+    fixups: &[
+        Fixup::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -16,7 +16,7 @@ pub static STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "color_description_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 4, width: 28 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -40,7 +40,7 @@ pub static STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT: Layout = Layout {
         Field { name: "matrix_coefficients", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_MATRIX_COEFFICIENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "chroma_sample_position", at: 20, ty: Ty::Enum(&STD_VIDEO_AV1_CHROMA_SAMPLE_POSITION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -57,7 +57,7 @@ pub static STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "equal_picture_interval", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -76,7 +76,7 @@ pub static STD_VIDEO_AV1_TIMING_INFO_LAYOUT: Layout = Layout {
         Field { name: "time_scale", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "num_ticks_per_picture_minus_1", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -94,7 +94,7 @@ pub static STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "loop_filter_delta_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -116,7 +116,7 @@ pub static STD_VIDEO_AV1_LOOP_FILTER_LAYOUT: Layout = Layout {
         Field { name: "update_mode_delta", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "loop_filter_mode_deltas", at: 19, ty: Ty::I8, count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 21, size: 3 }],
     keep: &[],
 };
@@ -134,7 +134,7 @@ pub static STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "diff_uv_delta", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -159,7 +159,7 @@ pub static STD_VIDEO_AV1_QUANTIZATION_LAYOUT: Layout = Layout {
         Field { name: "qm_u", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "qm_v", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 13, size: 3 }],
     keep: &[],
 };
@@ -176,7 +176,7 @@ pub static STD_VIDEO_AV1_SEGMENTATION_LAYOUT: Layout = Layout {
         Field { name: "FeatureEnabled", at: 0, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
         Field { name: "FeatureData", at: 8, ty: Ty::I16, count: 64, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -193,7 +193,7 @@ pub static STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "uniform_tile_spacing_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -213,16 +213,16 @@ pub static STD_VIDEO_AV1_TILE_INFO_LAYOUT: Layout = Layout {
         Field { name: "context_update_tile_id", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "tile_size_bytes_minus_1", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 9, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
-        Field { name: "pMiColStarts", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMiRowStarts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pWidthInSbsMinus1", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHeightInSbsMinus1", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMiColStarts", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 1 }), read: ReadCondition::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMiRowStarts", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 5, width: 1 }), read: ReadCondition::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWidthInSbsMinus1", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 1 }), read: ReadCondition::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHeightInSbsMinus1", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 5, width: 1 }), read: ReadCondition::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(Ty::U16), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 1 }), read: ReadCondition::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 5, width: 1 }), read: ReadCondition::Rule(ReadRule::DecodedTiles), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 4, width: 1 }), read: ReadCondition::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Values(Ty::U16), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 5, width: 1 }), read: ReadCondition::Rule(ReadRule::TileSizes), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 1 }, Span { at: 5, size: 1 }],
@@ -244,7 +244,7 @@ pub static STD_VIDEO_AV1_CDEF_LAYOUT: Layout = Layout {
         Field { name: "cdef_uv_pri_strength", at: 18, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
         Field { name: "cdef_uv_sec_strength", at: 26, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -261,7 +261,7 @@ pub static STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT: Layout = Layout {
         Field { name: "FrameRestorationType", at: 0, ty: Ty::Enum(&STD_VIDEO_AV1_FRAME_RESTORATION_TYPE_ENUM), count: 3, is_optional: false, is_extern_sync: false },
         Field { name: "LoopRestorationSize", at: 12, ty: Ty::U16, count: 3, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 18, size: 2 }],
     keep: &[],
 };
@@ -278,7 +278,7 @@ pub static STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT: Layout = Layout {
         Field { name: "GmType", at: 0, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
         Field { name: "gm_params", at: 8, ty: Ty::I32, count: 48, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -298,7 +298,7 @@ pub static STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "update_grain", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 4, width: 28 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -338,7 +338,7 @@ pub static STD_VIDEO_AV1_FILM_GRAIN_LAYOUT: Layout = Layout {
         Field { name: "cr_luma_mult", at: 161, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "cr_offset", at: 162, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -373,7 +373,7 @@ pub static STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "initial_display_delay_present_flag", at: 0, ty: Ty::Bits { shift: 18, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 19, width: 13 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -399,12 +399,12 @@ pub static STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT: Layout = Layout {
         Field { name: "seq_force_integer_mv", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "seq_force_screen_content_tools", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 19, ty: Ty::U8, count: 5, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorConfig", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimingInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 131072), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorConfig", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimingInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 131072), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 131072), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 131072), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],

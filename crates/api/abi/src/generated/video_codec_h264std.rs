@@ -23,7 +23,7 @@ pub static STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "nal_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "vcl_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -49,7 +49,7 @@ pub static STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT: Layout = Layout {
         Field { name: "dpb_output_delay_length_minus1", at: 300, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "time_offset_length", at: 304, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -78,10 +78,10 @@ pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
         Field { name: "chroma_sample_loc_type_top_field", at: 26, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "chroma_sample_loc_type_bottom_field", at: 27, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHrdParameters", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 3072), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pHrdParameters", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 3072), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 3072), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 3072), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -113,7 +113,7 @@ pub static STD_VIDEO_H264_SPS_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "seq_scaling_matrix_present_flag", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "vui_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -132,7 +132,7 @@ pub static STD_VIDEO_H264_SCALING_LISTS_LAYOUT: Layout = Layout {
         Field { name: "ScalingList4x4", at: 4, ty: Ty::U8, count: 96, is_optional: false, is_extern_sync: false },
         Field { name: "ScalingList8x8", at: 100, ty: Ty::U8, count: 384, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -168,14 +168,14 @@ pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT: Layout = Layout {
         Field { name: "frame_crop_top_offset", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "frame_crop_bottom_offset", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved2", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pOffsetForRefFrame", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::At(Place { through: Place::HERE, at: 33, width: 1 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pScalingLists", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 16384), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSequenceParameterSetVui", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 32768), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pOffsetForRefFrame", at: 64, ty: Ty::Pointer(&Pointer { to: Pointee::Values(Ty::I32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 33, width: 1 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScalingLists", at: 72, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 16384), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSequenceParameterSetVui", at: 80, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 32768), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::At(Place { through: Place::HERE, at: 33, width: 1 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 16384), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 32768), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 64, pointer: &Pointer { to: Pointee::Values(Ty::I32), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 33, width: 1 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 72, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 16384), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 80, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 32768), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 33, size: 1 }],
@@ -199,7 +199,7 @@ pub static STD_VIDEO_H264_PPS_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "entropy_coding_mode_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "pic_scaling_matrix_present_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -223,10 +223,10 @@ pub static STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT: Layout = Layout {
         Field { name: "pic_init_qs_minus26", at: 13, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "chroma_qp_index_offset", at: 14, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "second_chroma_qp_index_offset", at: 15, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pScalingLists", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 128), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pScalingLists", at: 16, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 128), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 128), direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 16, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 128), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],

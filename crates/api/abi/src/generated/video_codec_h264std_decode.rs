@@ -17,7 +17,7 @@ pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "is_reference", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "complementary_field_pair", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -40,7 +40,7 @@ pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
         Field { name: "idr_pic_id", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "PicOrderCnt", at: 12, ty: Ty::I32, count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -59,7 +59,7 @@ pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "is_non_existing", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -78,7 +78,7 @@ pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT: Layout = Layout {
         Field { name: "reserved", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "PicOrderCnt", at: 8, ty: Ty::I32, count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };

@@ -15,7 +15,7 @@ pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "luma_weight_l1_flag", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "chroma_weight_l1_flag", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -41,7 +41,7 @@ pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT: Layout = Layout {
         Field { name: "chroma_weight_l1", at: 274, ty: Ty::I8, count: 64, is_optional: false, is_extern_sync: false },
         Field { name: "chroma_offset_l1", at: 338, ty: Ty::I8, count: 64, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 402, size: 2 }],
     keep: &[],
 };
@@ -59,7 +59,7 @@ pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "num_ref_idx_active_override_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -80,7 +80,7 @@ pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "adaptive_ref_pic_marking_mode_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 5, width: 27 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -97,7 +97,7 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -115,7 +115,7 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Lay
         Field { name: "ref_pic_list_modification_flag_l1", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -133,7 +133,7 @@ pub static STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT: Layout = Layout {
         Field { name: "abs_diff_pic_num_minus1", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "long_term_pic_num", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -153,7 +153,7 @@ pub static STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT: Layout = Layout {
         Field { name: "long_term_frame_idx", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "max_long_term_frame_idx_plus1", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -176,14 +176,14 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT: Layout = Layout {
         Field { name: "refList1ModOpCount", at: 71, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "refPicMarkingOpCount", at: 72, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 73, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
-        Field { name: "pRefList0ModOperations", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 70, width: 1 }), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 1), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRefList1ModOperations", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 71, width: 1 }), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 2), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRefPicMarkingOperations", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 1 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefList0ModOperations", at: 80, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 70, width: 1 }), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 1), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefList1ModOperations", at: 88, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 71, width: 1 }), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 2), direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefPicMarkingOperations", at: 96, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 72, width: 1 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 70, width: 1 }), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 1), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 71, width: 1 }), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 2), direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 1 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 80, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 70, width: 1 }), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 1), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 88, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 71, width: 1 }), read: ReadCondition::Has(IntegerLocation { through: IntegerLocation::HERE, at: 0, width: 4 }, 2), direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 96, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(IntegerLocation { through: IntegerLocation::HERE, at: 72, width: 1 }), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 70, size: 1 }, Span { at: 71, size: 1 }, Span { at: 72, size: 1 }],
@@ -207,10 +207,10 @@ pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
         Field { name: "PicOrderCnt", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "temporal_id", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 21, ty: Ty::U8, count: 3, is_optional: false, is_extern_sync: false },
-        Field { name: "pRefLists", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRefLists", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -233,7 +233,7 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT: Layout = Layout {
         Field { name: "long_term_frame_idx", at: 18, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "temporal_id", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 21, size: 3 }],
     keep: &[],
 };
@@ -256,10 +256,10 @@ pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT: Layout = Layout {
         Field { name: "reserved1", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "cabac_init_idc", at: 16, ty: Ty::Enum(&STD_VIDEO_H264_CABAC_INIT_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "disable_deblocking_filter_idc", at: 20, ty: Ty::Enum(&STD_VIDEO_H264_DISABLE_DEBLOCKING_FILTER_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pWeightTable", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWeightTable", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],

@@ -15,7 +15,7 @@ pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "IsReference", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "short_term_ref_pic_set_sps_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -41,7 +41,7 @@ pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
         Field { name: "RefPicSetStCurrAfter", at: 24, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
         Field { name: "RefPicSetLtCurr", at: 32, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -58,7 +58,7 @@ pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "unused_for_reference", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -75,7 +75,7 @@ pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT: Layout = Layout {
         Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "PicOrderCntVal", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };

@@ -15,7 +15,7 @@ pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "luma_weight_l1_flag", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "chroma_weight_l1_flag", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -41,7 +41,7 @@ pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT: Layout = Layout {
         Field { name: "delta_chroma_weight_l1", at: 130, ty: Ty::I8, count: 30, is_optional: false, is_extern_sync: false },
         Field { name: "delta_chroma_offset_l1", at: 160, ty: Ty::I8, count: 30, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -69,7 +69,7 @@ pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT: Layout = Lay
         Field { name: "slice_loop_filter_across_slices_enabled_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 12, width: 20 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -97,10 +97,10 @@ pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT: Layout = Layout {
         Field { name: "slice_act_cr_qp_offset", at: 20, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "slice_qp_delta", at: 21, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 22, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pWeightTable", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWeightTable", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -119,7 +119,7 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Lay
         Field { name: "ref_pic_list_modification_flag_l1", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -141,7 +141,7 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT: Layout = Layout {
         Field { name: "list_entry_l0", at: 36, ty: Ty::U8, count: 15, is_optional: false, is_extern_sync: false },
         Field { name: "list_entry_l1", at: 51, ty: Ty::U8, count: 15, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 66, size: 2 }],
     keep: &[],
 };
@@ -166,7 +166,7 @@ pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "slice_temporal_mvp_enabled_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 9, width: 23 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -188,7 +188,7 @@ pub static STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT: Layout = Layout {
         Field { name: "delta_poc_msb_present_flag", at: 52, ty: Ty::U8, count: 48, is_optional: false, is_extern_sync: false },
         Field { name: "delta_poc_msb_cycle_lt", at: 100, ty: Ty::U8, count: 48, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -211,14 +211,14 @@ pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
         Field { name: "PicOrderCntVal", at: 12, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "TemporalId", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 17, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
-        Field { name: "pRefLists", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pShortTermRefPicSet", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pLongTermRefPics", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRefLists", at: 24, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pShortTermRefPicSet", at: 32, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLongTermRefPics", at: 40, ty: Ty::Pointer(&Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+    fixups: &[
+        Fixup::Pointer { at: 24, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 32, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
+        Fixup::Pointer { at: 40, pointer: &Pointer { to: Pointee::Struct(&STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT), len: Len::Fixed(1), read: ReadCondition::Always, direction: Direction::In, stride: None, access: HandleAccess::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -237,7 +237,7 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "unused_for_reference", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -256,7 +256,7 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT: Layout = Layout {
         Field { name: "PicOrderCntVal", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "TemporalId", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 13, size: 3 }],
     keep: &[],
 };

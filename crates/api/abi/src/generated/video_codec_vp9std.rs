@@ -13,7 +13,7 @@ pub static STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "color_range", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -34,7 +34,7 @@ pub static STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT: Layout = Layout {
         Field { name: "reserved1", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "color_space", at: 8, ty: Ty::Enum(&STD_VIDEO_VP9_COLOR_SPACE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -52,7 +52,7 @@ pub static STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "loop_filter_delta_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -74,7 +74,7 @@ pub static STD_VIDEO_VP9_LOOP_FILTER_LAYOUT: Layout = Layout {
         Field { name: "update_mode_delta", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "loop_filter_mode_deltas", at: 12, ty: Ty::I8, count: 2, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 14, size: 2 }],
     keep: &[],
 };
@@ -94,7 +94,7 @@ pub static STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT: Layout = Layout {
         Field { name: "segmentation_abs_or_delta_update", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 4, width: 28 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[],
     keep: &[],
 };
@@ -114,7 +114,7 @@ pub static STD_VIDEO_VP9_SEGMENTATION_LAYOUT: Layout = Layout {
         Field { name: "FeatureEnabled", at: 14, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
         Field { name: "FeatureData", at: 22, ty: Ty::I16, count: 32, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    fixups: &[],
     gaps: &[Span { at: 86, size: 2 }],
     keep: &[],
 };

@@ -1,8 +1,8 @@
 //! Commands that have nothing to do with what `state` follows, by the reason.
 
-use super::{Reasons, commands};
+use super::{CommandsByReason, commands};
 
-pub(super) static IGNORED: Reasons = &[
+pub(super) static IGNORED: CommandsByReason = &[
     (
         "work that the host does for another call",
         commands! {

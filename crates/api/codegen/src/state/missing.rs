@@ -1,8 +1,8 @@
 //! Commands that matter and that `state` does not follow, by the reason.
 
-use super::{Reasons, commands};
+use super::{CommandsByReason, commands};
 
-pub(super) static MISSING: Reasons = &[
+pub(super) static MISSING: CommandsByReason = &[
     (
         "what another API submits to an external compute queue is in no record",
         commands! {

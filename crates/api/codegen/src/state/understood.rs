@@ -1,8 +1,8 @@
 //! Commands that `state` follows, by the family that takes them and when.
 
-use super::{Takers, commands};
+use super::{HandledCommands, commands};
 
-pub(super) static UNDERSTOOD: Takers = &[
+pub(super) static UNDERSTOOD: HandledCommands = &[
     (
         "Device",
         "Leave",

@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     /// For drivers that draw nothing.
     Skip,
     /// The first expectation of each comparison is made wrong, so that a right result must be refused.
-    Spoiled,
+    ExpectWrong,
 }
 
 impl Check {
@@ -32,7 +32,7 @@ impl Check {
         if got.len() != want.len() {
             return Err(Failure::Wrong(format!("{what} has {} words instead of {}", got.len(), want.len())));
         }
-        let spoil = |at: usize| u32::from(self.mode == Mode::Spoiled && at == 0);
+        let spoil = |at: usize| u32::from(self.mode == Mode::ExpectWrong && at == 0);
         let is_wrong = |at: usize| got[at] != want[at] ^ spoil(at);
         let wrong: Vec<usize> = (0..got.len()).filter(|at| is_wrong(*at)).collect();
         let Some(&at) = wrong.first() else { return Ok(()) };
@@ -50,7 +50,7 @@ impl Check {
         let want = match self.mode {
             Mode::Compare => want,
             Mode::Skip => return Ok(()),
-            Mode::Spoiled => want.end..want.end + 1,
+            Mode::ExpectWrong => want.end..want.end + 1,
         };
         if want.contains(&got) {
             return Ok(());
@@ -69,14 +69,14 @@ impl Check {
             return Ok(());
         }
         let expected = |x, y| match (self.mode, x, y) {
-            (Mode::Spoiled, 0, 0) => want(x, y).map(|it| it ^ 0x80),
+            (Mode::ExpectWrong, 0, 0) => want(x, y).map(|it| it ^ 0x80),
             _ => want(x, y),
         };
         let differs = |(x, y): &(u32, u32)| {
             let mut pairs = got.pixel(*x, *y).into_iter().zip(expected(*x, *y));
             pairs.any(|(got, want)| got.abs_diff(want) > tolerance)
         };
-        let wrong: Vec<(u32, u32)> = got.places().filter(differs).collect();
+        let wrong: Vec<(u32, u32)> = got.pixels().filter(differs).collect();
         let Some(&(x, y)) = wrong.first() else { return Ok(()) };
         let (is, should) = (got.pixel(x, y), expected(x, y));
         Err(Failure::Wrong(format!(
@@ -92,7 +92,7 @@ mod tests {
 
     const COMPARE: Check = Check { mode: Mode::Compare };
     const SKIP: Check = Check { mode: Mode::Skip };
-    const SPOILED: Check = Check { mode: Mode::Spoiled };
+    const SPOILED: Check = Check { mode: Mode::ExpectWrong };
 
     fn message(result: Result<(), Failure>) -> String {
         result.err().map(|it| it.to_string()).unwrap_or_default()

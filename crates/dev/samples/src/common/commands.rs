@@ -2,12 +2,12 @@
 
 use ash::vk;
 
-use crate::common::{Buffer, Gpu, Image, Queue};
+use crate::common::{Buffer, Gpu, SampleImage, Queue};
 use crate::failure::Failure;
 
 /// Stages and accesses on one side of a barrier.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct BarrierScope {
     pub(crate) stages: vk::PipelineStageFlags,
     pub(crate) access: vk::AccessFlags,
 }
@@ -16,45 +16,45 @@ pub(crate) struct Scope {
 pub(crate) mod scope {
     use ash::vk::{AccessFlags as Access, PipelineStageFlags as Stage};
 
-    use super::Scope;
+    use super::BarrierScope;
 
-    pub(crate) const NOTHING: Scope = Scope { stages: Stage::TOP_OF_PIPE, access: Access::empty() };
-    pub(crate) const ALL: Scope = Scope {
+    pub(crate) const NOTHING: BarrierScope = BarrierScope { stages: Stage::TOP_OF_PIPE, access: Access::empty() };
+    pub(crate) const ALL: BarrierScope = BarrierScope {
         stages: Stage::ALL_COMMANDS,
         access: Access::from_raw(Access::MEMORY_READ.as_raw() | Access::MEMORY_WRITE.as_raw()),
     };
-    pub(crate) const PRESENTED: Scope = Scope { stages: Stage::BOTTOM_OF_PIPE, access: Access::empty() };
-    pub(crate) const COPY_READ: Scope = Scope { stages: Stage::TRANSFER, access: Access::TRANSFER_READ };
-    pub(crate) const COPY_WRITE: Scope = Scope { stages: Stage::TRANSFER, access: Access::TRANSFER_WRITE };
-    pub(crate) const HOST_READ: Scope = Scope { stages: Stage::HOST, access: Access::HOST_READ };
-    pub(crate) const COMPUTE_READ: Scope = Scope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_READ };
-    pub(crate) const COMPUTE_WRITE: Scope = Scope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_WRITE };
-    pub(crate) const FRAGMENT_READ: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_READ };
-    pub(crate) const FRAGMENT_WRITE: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_WRITE };
-    pub(crate) const UNIFORM_READ: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::UNIFORM_READ };
-    pub(crate) const INDIRECT_READ: Scope =
-        Scope { stages: Stage::DRAW_INDIRECT, access: Access::INDIRECT_COMMAND_READ };
-    pub(crate) const VERTEX_READ: Scope = Scope { stages: Stage::VERTEX_INPUT, access: Access::VERTEX_ATTRIBUTE_READ };
-    pub(crate) const INDEX_READ: Scope = Scope { stages: Stage::VERTEX_INPUT, access: Access::INDEX_READ };
-    pub(crate) const COLOR_READ: Scope =
-        Scope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_READ };
-    pub(crate) const COLOR_WRITE: Scope =
-        Scope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_WRITE };
-    pub(crate) const DEPTH_READ: Scope =
-        Scope { stages: Stage::EARLY_FRAGMENT_TESTS, access: Access::DEPTH_STENCIL_ATTACHMENT_READ };
-    pub(crate) const DEPTH_WRITE: Scope =
-        Scope { stages: Stage::LATE_FRAGMENT_TESTS, access: Access::DEPTH_STENCIL_ATTACHMENT_WRITE };
+    pub(crate) const PRESENTED: BarrierScope = BarrierScope { stages: Stage::BOTTOM_OF_PIPE, access: Access::empty() };
+    pub(crate) const COPY_READ: BarrierScope = BarrierScope { stages: Stage::TRANSFER, access: Access::TRANSFER_READ };
+    pub(crate) const COPY_WRITE: BarrierScope = BarrierScope { stages: Stage::TRANSFER, access: Access::TRANSFER_WRITE };
+    pub(crate) const HOST_READ: BarrierScope = BarrierScope { stages: Stage::HOST, access: Access::HOST_READ };
+    pub(crate) const COMPUTE_READ: BarrierScope = BarrierScope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_READ };
+    pub(crate) const COMPUTE_WRITE: BarrierScope = BarrierScope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_WRITE };
+    pub(crate) const FRAGMENT_READ: BarrierScope = BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_READ };
+    pub(crate) const FRAGMENT_WRITE: BarrierScope = BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_WRITE };
+    pub(crate) const UNIFORM_READ: BarrierScope = BarrierScope { stages: Stage::FRAGMENT_SHADER, access: Access::UNIFORM_READ };
+    pub(crate) const INDIRECT_READ: BarrierScope =
+        BarrierScope { stages: Stage::DRAW_INDIRECT, access: Access::INDIRECT_COMMAND_READ };
+    pub(crate) const VERTEX_READ: BarrierScope = BarrierScope { stages: Stage::VERTEX_INPUT, access: Access::VERTEX_ATTRIBUTE_READ };
+    pub(crate) const INDEX_READ: BarrierScope = BarrierScope { stages: Stage::VERTEX_INPUT, access: Access::INDEX_READ };
+    pub(crate) const COLOR_READ: BarrierScope =
+        BarrierScope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_READ };
+    pub(crate) const COLOR_WRITE: BarrierScope =
+        BarrierScope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_WRITE };
+    pub(crate) const DEPTH_READ: BarrierScope =
+        BarrierScope { stages: Stage::EARLY_FRAGMENT_TESTS, access: Access::DEPTH_STENCIL_ATTACHMENT_READ };
+    pub(crate) const DEPTH_WRITE: BarrierScope =
+        BarrierScope { stages: Stage::LATE_FRAGMENT_TESTS, access: Access::DEPTH_STENCIL_ATTACHMENT_WRITE };
 }
 
-impl Scope {
-    pub(crate) fn or(self, other: Scope) -> Scope {
-        Scope { stages: self.stages | other.stages, access: self.access | other.access }
+impl BarrierScope {
+    pub(crate) fn union(self, other: BarrierScope) -> BarrierScope {
+        BarrierScope { stages: self.stages | other.stages, access: self.access | other.access }
     }
 }
 
 impl Buffer {
     /// Of all bytes, on one queue.
-    pub(crate) fn barrier(&self, from: Scope, to: Scope) -> vk::BufferMemoryBarrier<'static> {
+    pub(crate) fn barrier(&self, from: BarrierScope, to: BarrierScope) -> vk::BufferMemoryBarrier<'static> {
         vk::BufferMemoryBarrier::default()
             .src_access_mask(from.access)
             .dst_access_mask(to.access)
@@ -65,9 +65,9 @@ impl Buffer {
     }
 }
 
-impl Image {
+impl SampleImage {
     /// Of all texels, on one queue; the layouts are still to say.
-    pub(crate) fn barrier(&self, from: Scope, to: Scope) -> vk::ImageMemoryBarrier<'static> {
+    pub(crate) fn barrier(&self, from: BarrierScope, to: BarrierScope) -> vk::ImageMemoryBarrier<'static> {
         vk::ImageMemoryBarrier::default()
             .src_access_mask(from.access)
             .dst_access_mask(to.access)
@@ -81,11 +81,11 @@ impl Image {
 impl Gpu {
     /// A kept pool of one thread.
     pub(crate) fn command_pool(&self, queue: Queue) -> Result<vk::CommandPool, Failure> {
-        Ok(self.keep(self.loose_command_pool(queue)?))
+        Ok(self.destroy_at_end(self.unowned_command_pool(queue)?))
     }
 
     /// A pool that the caller destroys.
-    pub(crate) fn loose_command_pool(&self, queue: Queue) -> Result<vk::CommandPool, Failure> {
+    pub(crate) fn unowned_command_pool(&self, queue: Queue) -> Result<vk::CommandPool, Failure> {
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(queue.family);
         // SAFETY: `info` lives until the call returns (lifetime).
         Ok(unsafe { self.device.create_command_pool(&info, None) }?)
@@ -116,7 +116,7 @@ impl Gpu {
     }
 
     /// Records into a fresh command buffer of `queue`'s family, under a label.
-    pub(crate) fn recorded(
+    pub(crate) fn record_new(
         &self,
         queue: Queue,
         label: &str,
@@ -129,7 +129,7 @@ impl Gpu {
     }
 
     /// Records a secondary command buffer of a pool of its own, under a label.
-    pub(crate) fn secondary(
+    pub(crate) fn record_secondary(
         &self,
         label: &str,
         inheritance: &vk::CommandBufferInheritanceInfo,
@@ -154,7 +154,7 @@ impl Gpu {
 
     /// Records, submits to the main queue, and waits until the device is done.
     pub(crate) fn run_once(&self, label: &str, record: impl FnOnce(vk::CommandBuffer)) -> Result<(), Failure> {
-        let commands = self.recorded(self.main, label, record)?;
+        let commands = self.record_new(self.main, label, record)?;
         self.submit_and_wait(&[commands])
     }
 
@@ -179,11 +179,11 @@ impl Gpu {
     }
 
     pub(crate) fn fence(&self, flags: vk::FenceCreateFlags) -> Result<vk::Fence, Failure> {
-        Ok(self.keep(self.loose_fence(flags)?))
+        Ok(self.destroy_at_end(self.unowned_fence(flags)?))
     }
 
     /// A fence that the caller destroys.
-    pub(crate) fn loose_fence(&self, flags: vk::FenceCreateFlags) -> Result<vk::Fence, Failure> {
+    pub(crate) fn unowned_fence(&self, flags: vk::FenceCreateFlags) -> Result<vk::Fence, Failure> {
         // SAFETY: the structure lives until the call returns (lifetime).
         Ok(unsafe { self.device.create_fence(&vk::FenceCreateInfo::default().flags(flags), None) }?)
     }
@@ -191,7 +191,7 @@ impl Gpu {
     pub(crate) fn semaphore(&self, name: &str) -> Result<vk::Semaphore, Failure> {
         // SAFETY: the structure lives until the call returns (lifetime).
         let semaphore = unsafe { self.device.create_semaphore(&vk::SemaphoreCreateInfo::default(), None) }?;
-        Ok(self.name(self.keep(semaphore), name))
+        Ok(self.name(self.destroy_at_end(semaphore), name))
     }
 
     /// A semaphore with a counter, at 0.
@@ -200,23 +200,23 @@ impl Gpu {
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
         let semaphore = unsafe { self.device.create_semaphore(&info, None) }?;
-        Ok(self.name(self.keep(semaphore), name))
+        Ok(self.name(self.destroy_at_end(semaphore), name))
     }
 
     pub(crate) fn event(&self, name: &str) -> Result<vk::Event, Failure> {
         // SAFETY: the structure lives until the call returns (lifetime).
         let event = unsafe { self.device.create_event(&vk::EventCreateInfo::default(), None) }?;
-        Ok(self.name(self.keep(event), name))
+        Ok(self.name(self.destroy_at_end(event), name))
     }
 
     pub(crate) fn query_pool(&self, kind: vk::QueryType, count: u32) -> Result<vk::QueryPool, Failure> {
         let info = vk::QueryPoolCreateInfo::default().query_type(kind).query_count(count);
         // SAFETY: `info` lives until the call returns (lifetime).
-        Ok(self.keep(unsafe { self.device.create_query_pool(&info, None) }?))
+        Ok(self.destroy_at_end(unsafe { self.device.create_query_pool(&info, None) }?))
     }
 
     /// Orders all uses on one queue.
-    pub(crate) fn memory_barrier(&self, commands: vk::CommandBuffer, from: Scope, to: Scope) {
+    pub(crate) fn memory_barrier(&self, commands: vk::CommandBuffer, from: BarrierScope, to: BarrierScope) {
         let flags = vk::DependencyFlags::empty();
         let barrier = vk::MemoryBarrier::default().src_access_mask(from.access).dst_access_mask(to.access);
         // SAFETY: recorded by this thread (owner).
@@ -224,7 +224,7 @@ impl Gpu {
     }
 
     /// Orders two uses of a whole buffer on one queue.
-    pub(crate) fn buffer_barrier(&self, commands: vk::CommandBuffer, buffer: &Buffer, from: Scope, to: Scope) {
+    pub(crate) fn buffer_barrier(&self, commands: vk::CommandBuffer, buffer: &Buffer, from: BarrierScope, to: BarrierScope) {
         self.barriers(commands, from, to, &[buffer.barrier(from, to)], &[]);
     }
 
@@ -232,9 +232,9 @@ impl Gpu {
     pub(crate) fn image_barrier(
         &self,
         commands: vk::CommandBuffer,
-        image: &Image,
-        (from, old): (Scope, vk::ImageLayout),
-        (to, new): (Scope, vk::ImageLayout),
+        image: &SampleImage,
+        (from, old): (BarrierScope, vk::ImageLayout),
+        (to, new): (BarrierScope, vk::ImageLayout),
     ) {
         let barrier = image.barrier(from, to).old_layout(old).new_layout(new);
         self.barriers(commands, from, to, &[], &[barrier]);
@@ -243,8 +243,8 @@ impl Gpu {
     pub(crate) fn barriers(
         &self,
         commands: vk::CommandBuffer,
-        from: Scope,
-        to: Scope,
+        from: BarrierScope,
+        to: BarrierScope,
         buffers: &[vk::BufferMemoryBarrier],
         images: &[vk::ImageMemoryBarrier],
     ) {

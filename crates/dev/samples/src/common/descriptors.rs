@@ -21,11 +21,11 @@ impl Gpu {
         info: &vk::DescriptorSetLayoutCreateInfo,
     ) -> Result<vk::DescriptorSetLayout, Failure> {
         // SAFETY: `info` lives until the call returns (lifetime).
-        Ok(self.keep(unsafe { self.device.create_descriptor_set_layout(info, None) }?))
+        Ok(self.destroy_at_end(unsafe { self.device.create_descriptor_set_layout(info, None) }?))
     }
 
     /// A pool that the caller destroys or keeps.
-    pub(crate) fn loose_descriptor_pool(
+    pub(crate) fn unowned_descriptor_pool(
         &self,
         sets: u32,
         sizes: &[(vk::DescriptorType, u32)],
@@ -43,7 +43,7 @@ impl Gpu {
         sets: u32,
         sizes: &[(vk::DescriptorType, u32)],
     ) -> Result<vk::DescriptorPool, Failure> {
-        Ok(self.keep(self.loose_descriptor_pool(sets, sizes, vk::DescriptorPoolCreateFlags::empty())?))
+        Ok(self.destroy_at_end(self.unowned_descriptor_pool(sets, sizes, vk::DescriptorPoolCreateFlags::empty())?))
     }
 
     pub(crate) fn descriptor_set(

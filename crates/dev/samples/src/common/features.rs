@@ -126,12 +126,12 @@ impl FeatureSet {
         set
     }
 
-    pub(crate) fn has(&mut self, feature: Feature) -> bool {
-        self.slot(feature).is_some_and(|it| *it == vk::TRUE)
+    pub(crate) fn supports(&mut self, feature: Feature) -> bool {
+        self.feature_bit(feature).is_some_and(|it| *it == vk::TRUE)
     }
 
     pub(crate) fn enable(&mut self, feature: Feature) {
-        if let Some(slot) = self.slot(feature) {
+        if let Some(slot) = self.feature_bit(feature) {
             *slot = vk::TRUE;
         }
     }
@@ -141,7 +141,7 @@ impl FeatureSet {
         self.chained.enable(info.enabled_features(&self.core))
     }
 
-    fn slot(&mut self, feature: Feature) -> Option<&mut vk::Bool32> {
+    fn feature_bit(&mut self, feature: Feature) -> Option<&mut vk::Bool32> {
         let (core, chained) = (&mut self.core, &mut self.chained);
         Some(match feature {
             Feature::AccelerationStructure => &mut chained.structures.as_mut()?.acceleration_structure,

@@ -8,7 +8,7 @@ use ash::{ext, vk};
 
 use super::features::FeatureSet;
 use super::objects::Object;
-use crate::common::{Feature, Instance};
+use crate::common::{Feature, SampleInstance};
 use crate::failure::Failure;
 
 const DEVICE_VARIABLE: &str = "LAVASCOPE_SAMPLE_DEVICE";
@@ -51,9 +51,9 @@ pub(crate) struct Gpu {
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
     enabled: Vec<Feature>,
     extensions: Vec<&'static CStr>,
-    kept: Mutex<Vec<Object>>,
+    owned_objects: Mutex<Vec<Object>>,
     /// Last, since fields are dropped in their order.
-    pub(crate) instance: Instance,
+    pub(crate) instance: SampleInstance,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +64,11 @@ pub(crate) struct Queue {
 
 impl Gpu {
     pub(crate) fn new(needs: &Needs) -> Result<Gpu, Failure> {
-        Gpu::with_instance(Instance::new(&[])?, needs)
+        Gpu::with_instance(SampleInstance::new(&[])?, needs)
     }
 
-    pub(crate) fn with_instance(instance: Instance, needs: &Needs) -> Result<Gpu, Failure> {
-        // SAFETY: `Instance` destroys its handle when it is dropped, and it is borrowed here (lifetime).
+    pub(crate) fn with_instance(instance: SampleInstance, needs: &Needs) -> Result<Gpu, Failure> {
+        // SAFETY: `SampleInstance` destroys its handle when it is dropped, and it is borrowed here (lifetime).
         let devices = unsafe { instance.handle.enumerate_physical_devices() }?;
         let mut reasons = Vec::new();
         for device in devices {
@@ -78,7 +78,7 @@ impl Gpu {
             }
         }
         let reasons = if reasons.is_empty() { "there is no device".to_owned() } else { reasons.join("; ") };
-        Err(Failure::Lacks(reasons))
+        Err(Failure::Unsupported(reasons))
     }
 
     pub(crate) fn has(&self, feature: Feature) -> bool {
@@ -90,8 +90,8 @@ impl Gpu {
     }
 
     /// Destroys the object when the sample ends, before those that were kept earlier.
-    pub(crate) fn keep<T: Into<Object> + Copy>(&self, object: T) -> T {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
+    pub(crate) fn destroy_at_end<T: Into<Object> + Copy>(&self, object: T) -> T {
+        self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
         object
     }
 
@@ -103,9 +103,9 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let kept = std::mem::take(&mut *self.owned_objects.lock().unwrap_or_else(PoisonError::into_inner));
         // SAFETY: `&mut self` says that no thread uses the device any more; after waiting its queues do not either, and
-        // a lost device is idle as well. `keep` has each object once, and destroys it before what it was made of. What
+        // a lost device is idle as well. `destroy_at_end` has each object once, and destroys it before what it was made of. What
         // was not kept is destroyed by now, so that the device has no child left (VUID-vkDestroyDevice-device-05137).
         unsafe {
             let _ = self.device.device_wait_idle();
@@ -127,7 +127,7 @@ struct Candidate {
 
 impl Candidate {
     /// The reason is for the user, where a device does not fit.
-    fn new(instance: &Instance, device: vk::PhysicalDevice, needs: &Needs) -> Result<Candidate, String> {
+    fn new(instance: &SampleInstance, device: vk::PhysicalDevice, needs: &Needs) -> Result<Candidate, String> {
         // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
         let properties = unsafe { instance.handle.get_physical_device_properties(device) };
         let name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned();
@@ -145,7 +145,7 @@ impl Candidate {
             return Err(format!("{name} has no {}", missing.to_string_lossy()));
         }
         let mut supported = FeatureSet::supported(&instance.handle, device, properties.api_version, &is_offered);
-        if let Some(missing) = needs.features.iter().find(|it| !supported.has(**it)) {
+        if let Some(missing) = needs.features.iter().find(|it| !supported.supports(**it)) {
             return Err(format!("{name} has no {missing:?}"));
         }
         // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
@@ -155,7 +155,7 @@ impl Candidate {
         let all = if binds_sparse { all | vk::QueueFlags::SPARSE_BINDING } else { all };
         let main = families.iter().position(|it| it.queue_flags.contains(all));
         let main = main.ok_or_else(|| format!("{name} has no queue that both draws and computes"))?;
-        let features_optional = needs.features_optional.iter().filter(|it| supported.has(**it));
+        let features_optional = needs.features_optional.iter().filter(|it| supported.supports(**it));
         let extensions_optional = needs.extensions_optional.iter().filter(|it| is_offered(it));
         Ok(Candidate {
             device,
@@ -167,9 +167,9 @@ impl Candidate {
         })
     }
 
-    fn create(self, instance: Instance, needs: &Needs) -> Result<Gpu, Failure> {
+    fn create(self, instance: SampleInstance, needs: &Needs) -> Result<Gpu, Failure> {
         let main = (self.main, 0);
-        let second = if needs.second_queue { self.second(needs.second_computes) } else { main };
+        let second = if needs.second_queue { self.find_second_queue(needs.second_computes) } else { main };
         let mut counts = BTreeMap::new();
         for (family, index) in [main, second] {
             let count = counts.entry(family).or_insert(0);
@@ -199,14 +199,14 @@ impl Candidate {
         let memory = unsafe { instance.handle.get_physical_device_memory_properties(self.device) };
         let (enabled, extensions, kept) = (self.features, self.extensions, Mutex::default());
         let physical_device = self.device;
-        let gpu = Gpu { device, physical_device, main, second, debug, memory, enabled, extensions, kept, instance };
+        let gpu = Gpu { device, physical_device, main, second, debug, memory, enabled, extensions, owned_objects: kept, instance };
         gpu.name(gpu.second.handle, "second queue");
         gpu.name(gpu.main.handle, "main queue");
         Ok(gpu)
     }
 
     /// A queue only for copies, else one of any other family, else another one of the same family, else the same.
-    fn second(&self, computes: bool) -> (u32, u32) {
+    fn find_second_queue(&self, computes: bool) -> (u32, u32) {
         let all = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
         let family = |flags: vk::QueueFlags| {
             let found = self.families.iter().position(|it| it.queue_flags & all == flags);

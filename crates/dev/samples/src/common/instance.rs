@@ -20,7 +20,7 @@ fn feature(name: &str) -> Option<vk::ValidationFeatureEnableEXT> {
 }
 
 /// A setting of the Khronos layer that is switched on.
-fn on(name: &CStr) -> vk::LayerSettingEXT<'_> {
+fn enabled_setting(name: &CStr) -> vk::LayerSettingEXT<'_> {
     const ON: [u8; 4] = 1u32.to_ne_bytes();
     let setting = vk::LayerSettingEXT::default().layer_name(c"VK_LAYER_KHRONOS_validation").setting_name(name);
     // One value of four bytes.
@@ -28,20 +28,20 @@ fn on(name: &CStr) -> vk::LayerSettingEXT<'_> {
 }
 
 /// An instance, with names and labels where the system has them.
-pub(crate) struct Instance {
+pub(crate) struct SampleInstance {
     pub(crate) entry: ash::Entry,
     pub(crate) handle: ash::Instance,
     pub(crate) has_debug_utils: bool,
 }
 
-impl Instance {
-    pub(crate) fn new(extensions: &[&'static CStr]) -> Result<Instance, Failure> {
+impl SampleInstance {
+    pub(crate) fn new(extensions: &[&'static CStr]) -> Result<SampleInstance, Failure> {
         // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
         let entry = unsafe { ash::Entry::load() };
-        let entry = entry.map_err(|error| Failure::Lacks(format!("the Vulkan loader cannot be opened: {error}")))?;
-        let offered = Instance::offered(&entry)?;
+        let entry = entry.map_err(|error| Failure::Unsupported(format!("the Vulkan loader cannot be opened: {error}")))?;
+        let offered = SampleInstance::offered(&entry)?;
         if let Some(missing) = extensions.iter().find(|it| !offered.iter().any(|have| have.as_c_str() == **it)) {
-            return Err(Failure::Lacks(format!("no driver has the extension {}", missing.to_string_lossy())));
+            return Err(Failure::Unsupported(format!("no driver has the extension {}", missing.to_string_lossy())));
         }
         let has_debug_utils = offered.iter().any(|it| it.as_c_str() == ext::debug_utils::NAME);
         let mut names: Vec<_> = extensions.iter().map(|it| it.as_ptr()).collect();
@@ -56,7 +56,7 @@ impl Instance {
         let wish = std::env::var(ENABLES_VARIABLE).unwrap_or_default();
         let enables: Vec<_> = wish.split(',').filter_map(feature).collect();
         let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enables);
-        let settings = [on(c"gpuav_enable"), on(c"gpuav_reserve_binding_slot")];
+        let settings = [enabled_setting(c"gpuav_enable"), enabled_setting(c"gpuav_reserve_binding_slot")];
         let mut settings = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
         let info = match wish.as_str() {
             "" => info,
@@ -66,17 +66,17 @@ impl Instance {
         // SAFETY: `info` and what it points to live until the call returns.
         let handle = unsafe { entry.create_instance(&info, None) };
         let handle = handle.map_err(|error| match error {
-            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Failure::Lacks("there is no Vulkan driver".to_owned()),
+            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Failure::Unsupported("there is no Vulkan driver".to_owned()),
             other => Failure::from(other),
         })?;
-        Ok(Instance { entry, handle, has_debug_utils })
+        Ok(SampleInstance { entry, handle, has_debug_utils })
     }
 
     /// Whether this extension could be asked for.
     pub(crate) fn offers(extension: &CStr) -> Result<bool, Failure> {
         // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
         let Ok(entry) = (unsafe { ash::Entry::load() }) else { return Ok(false) };
-        Ok(Instance::offered(&entry)?.iter().any(|it| it.as_c_str() == extension))
+        Ok(SampleInstance::offered(&entry)?.iter().any(|it| it.as_c_str() == extension))
     }
 
     fn offered(entry: &ash::Entry) -> Result<Vec<std::ffi::CString>, Failure> {
@@ -86,7 +86,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for SampleInstance {
     fn drop(&mut self) {
         // SAFETY: `Gpu` owns the instance and drops it after its device; surfaces borrow the `Gpu`. So no child is left
         // (VUID-vkDestroyInstance-instance-00629).

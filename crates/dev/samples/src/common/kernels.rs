@@ -8,20 +8,20 @@ use crate::failure::Failure;
 const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
 const COMPUTE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 
-pub(crate) struct Kernel {
+pub(crate) struct ComputeKernel {
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
     sets: Vec<vk::DescriptorSet>,
 }
 
-impl Kernel {
+impl ComputeKernel {
     /// Every choice has the same number of buffers, for the bindings from 0 on.
     pub(crate) fn new<const N: usize>(
         gpu: &Gpu,
         shader: Shader,
         choices: &[[Buffer; N]],
         constants_bytes: u32,
-    ) -> Result<Kernel, Failure> {
+    ) -> Result<ComputeKernel, Failure> {
         let set_layout = gpu.set_layout(&[STORAGE; N], COMPUTE)?;
         let constants = vk::PushConstantRange { stage_flags: COMPUTE, offset: 0, size: constants_bytes };
         let layout = gpu.pipeline_layout(&[set_layout], Some(constants))?;
@@ -36,7 +36,7 @@ impl Kernel {
             }
             sets.push(set);
         }
-        Ok(Kernel { pipeline, layout, sets })
+        Ok(ComputeKernel { pipeline, layout, sets })
     }
 
     /// Runs one invocation per word on a choice of buffers, in groups of 64.

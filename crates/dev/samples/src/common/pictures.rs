@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::arguments::Options;
+use crate::arguments::SampleOptions;
 use crate::failure::Failure;
 
 /// Rows of pixels, four bytes each: red, green, blue, alpha.
@@ -25,13 +25,13 @@ impl Picture {
     }
 
     /// Every place, row by row.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn pixels(&self) -> impl Iterator<Item = (u32, u32)> {
         let width = self.width;
         (0..self.height).flat_map(move |y| (0..width).map(move |x| (x, y)))
     }
 
     /// Writes the file that the user asked for, if any.
-    pub(crate) fn save(&self, options: &Options) -> Result<(), Failure> {
+    pub(crate) fn save(&self, options: &SampleOptions) -> Result<(), Failure> {
         options.save.as_deref().map_or(Ok(()), |it| self.write_ppm(it))
     }
 

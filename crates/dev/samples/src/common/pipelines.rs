@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ash::vk;
 
-use crate::common::{Gpu, Image, Shader, shader};
+use crate::common::{Gpu, SampleImage, Shader, shader};
 use crate::failure::Failure;
 
 /// What the samples' graphics pipelines differ in; viewport and scissor are dynamic.
@@ -13,22 +13,22 @@ pub(crate) struct GraphicsPipeline<'a> {
     pub(crate) vertex: Shader,
     pub(crate) fragment: Shader,
     /// The stages between the two.
-    pub(crate) middle: &'a [Shader],
+    pub(crate) middle_stages: &'a [Shader],
     pub(crate) layout: vk::PipelineLayout,
     pub(crate) bindings: &'a [vk::VertexInputBindingDescription],
     pub(crate) attributes: &'a [vk::VertexInputAttributeDescription],
-    pub(crate) target: Target,
+    pub(crate) target: RenderTarget,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Target {
+pub(crate) enum RenderTarget {
     Subpass(vk::RenderPass, u32),
     /// Dynamic rendering into one color attachment.
     Format(vk::Format),
 }
 
 /// What calls return that create pipelines.
-type Created = Result<Vec<vk::Pipeline>, (Vec<vk::Pipeline>, vk::Result)>;
+type PipelineResult = Result<Vec<vk::Pipeline>, (Vec<vk::Pipeline>, vk::Result)>;
 
 impl Gpu {
     pub(crate) fn pipeline_layout(
@@ -39,7 +39,7 @@ impl Gpu {
         let info =
             vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(push_constants.as_slice());
         // SAFETY: `info` lives until the call returns (lifetime).
-        Ok(self.keep(unsafe { self.device.create_pipeline_layout(&info, None) }?))
+        Ok(self.destroy_at_end(unsafe { self.device.create_pipeline_layout(&info, None) }?))
     }
 
     /// The constants specialize the shader: the first has id 0.
@@ -77,7 +77,7 @@ impl Gpu {
     pub(crate) fn with_stage(
         &self,
         shader: Shader,
-        create: impl FnOnce(vk::PipelineShaderStageCreateInfo) -> Created,
+        create: impl FnOnce(vk::PipelineShaderStageCreateInfo) -> PipelineResult,
     ) -> Result<vk::Pipeline, Failure> {
         self.with_stages(&[shader], shader.name, |stages| create(stages[0]))
     }
@@ -87,7 +87,7 @@ impl Gpu {
         &self,
         shaders: &[Shader],
         name: &str,
-        create: impl FnOnce(&[vk::PipelineShaderStageCreateInfo]) -> Created,
+        create: impl FnOnce(&[vk::PipelineShaderStageCreateInfo]) -> PipelineResult,
     ) -> Result<vk::Pipeline, Failure> {
         let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, Failure>>()?;
         let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
@@ -106,7 +106,7 @@ impl Gpu {
     }
 
     /// The same, linked out of its four parts.
-    pub(crate) fn linked_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+    pub(crate) fn pipeline_from_libraries(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
         use vk::GraphicsPipelineLibraryFlagsEXT as Part;
         self.with_graphics(it, |info, stages| {
             let parts = [
@@ -129,7 +129,7 @@ impl Gpu {
                 let info = info.stages(&own).flags(vk::PipelineCreateFlags::LIBRARY_KHR).push_next(&mut kind);
                 // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
                 let part = unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }?;
-                made.extend(part.into_iter().map(|it| self.keep(it)));
+                made.extend(part.into_iter().map(|it| self.destroy_at_end(it)));
             }
             let mut libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&made);
             let info = vk::GraphicsPipelineCreateInfo::default().layout(it.layout).push_next(&mut libraries);
@@ -142,10 +142,10 @@ impl Gpu {
     fn with_graphics(
         &self,
         it: &GraphicsPipeline,
-        create: impl FnOnce(vk::GraphicsPipelineCreateInfo, &[vk::PipelineShaderStageCreateInfo]) -> Created,
+        create: impl FnOnce(vk::GraphicsPipelineCreateInfo, &[vk::PipelineShaderStageCreateInfo]) -> PipelineResult,
     ) -> Result<vk::Pipeline, Failure> {
         let shaders: Vec<Shader> =
-            [it.vertex].into_iter().chain(it.middle.iter().copied()).chain([it.fragment]).collect();
+            [it.vertex].into_iter().chain(it.middle_stages.iter().copied()).chain([it.fragment]).collect();
         let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, _>>()?;
         let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
         let is_patch = shaders.iter().any(|it| it.stage() == vk::ShaderStageFlags::TESSELLATION_CONTROL);
@@ -175,11 +175,11 @@ impl Gpu {
             .dynamic_state(&dynamic)
             .layout(it.layout);
         let info = if is_patch { info.tessellation_state(&patches) } else { info };
-        let formats = [if let Target::Format(it) = it.target { it } else { vk::Format::UNDEFINED }];
+        let formats = [if let RenderTarget::Format(it) = it.target { it } else { vk::Format::UNDEFINED }];
         let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
         let info = match it.target {
-            Target::Subpass(render_pass, subpass) => info.render_pass(render_pass).subpass(subpass),
-            Target::Format(_) => info.push_next(&mut rendering),
+            RenderTarget::Subpass(render_pass, subpass) => info.render_pass(render_pass).subpass(subpass),
+            RenderTarget::Format(_) => info.push_next(&mut rendering),
         };
         let created = create(info, &stages);
         // SAFETY: `create` has returned, and a pipeline does not need its modules afterwards; nobody kept them
@@ -188,9 +188,9 @@ impl Gpu {
         self.created(created, it.fragment.name)
     }
 
-    fn created(&self, created: Created, name: &str) -> Result<vk::Pipeline, Failure> {
+    fn created(&self, created: PipelineResult, name: &str) -> Result<vk::Pipeline, Failure> {
         let pipelines = created.map_err(|(_, error)| error)?;
-        Ok(self.name(self.keep(pipelines[0]), name))
+        Ok(self.name(self.destroy_at_end(pipelines[0]), name))
     }
 
     /// Draws corners of two numbers each in the color of its push constants.
@@ -200,22 +200,22 @@ impl Gpu {
         let pipeline = self.graphics_pipeline(&GraphicsPipeline {
             vertex: shader!("tile.vert"),
             fragment: shader!("color.frag"),
-            middle: &[],
+            middle_stages: &[],
             layout,
             bindings: &[vk::VertexInputBindingDescription::default().stride(8)],
             attributes: &[vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)],
-            target: Target::Subpass(pass, 0),
+            target: RenderTarget::Subpass(pass, 0),
         })?;
         Ok((layout, pipeline))
     }
 
-    pub(crate) fn framebuffer(&self, pass: vk::RenderPass, images: &[Image]) -> Result<vk::Framebuffer, Failure> {
+    pub(crate) fn framebuffer(&self, pass: vk::RenderPass, images: &[SampleImage]) -> Result<vk::Framebuffer, Failure> {
         let views: Vec<_> = images.iter().map(|it| it.view).collect();
         let vk::Extent2D { width, height } = images[0].extent;
         let info = vk::FramebufferCreateInfo::default().render_pass(pass).attachments(&views);
         let info = info.width(width).height(height).layers(1);
         // SAFETY: `info` lives until the call returns, the views until the end (lifetime).
-        Ok(self.keep(unsafe { self.device.create_framebuffer(&info, None) }?))
+        Ok(self.destroy_at_end(unsafe { self.device.create_framebuffer(&info, None) }?))
     }
 
     /// One subpass that clears a color attachment, draws into it, and leaves it for a copy.
@@ -236,11 +236,11 @@ impl Gpu {
             .subpasses(&subpasses)
             .dependencies(&dependencies);
         // SAFETY: `info` lives until the call returns (lifetime).
-        Ok(self.keep(unsafe { self.device.create_render_pass(&info, None) }?))
+        Ok(self.destroy_at_end(unsafe { self.device.create_render_pass(&info, None) }?))
     }
 
     /// Sets the viewport and the scissor to the whole picture.
-    pub(crate) fn set_area(&self, commands: vk::CommandBuffer, extent: vk::Extent2D) {
+    pub(crate) fn set_viewport_and_scissor(&self, commands: vk::CommandBuffer, extent: vk::Extent2D) {
         let (width, height) = (extent.width as f32, extent.height as f32);
         let viewport = vk::Viewport { x: 0.0, y: 0.0, width, height, min_depth: 0.0, max_depth: 1.0 };
         // SAFETY: recorded by this thread (owner).

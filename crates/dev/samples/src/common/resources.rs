@@ -2,13 +2,13 @@
 
 use ash::vk;
 
-use super::commands::{Scope, scope};
+use super::commands::{BarrierScope, scope};
 use crate::common::{Feature, Gpu, Picture};
 use crate::failure::Failure;
 
 /// Where the memory of a resource lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MemoryPlacement {
     Device,
     /// Visible to the host, and coherent.
     Host,
@@ -23,7 +23,7 @@ pub(crate) struct Buffer {
 
 /// An image of one layer and one aspect with a view of all of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Image {
+pub(crate) struct SampleImage {
     pub(crate) handle: vk::Image,
     pub(crate) view: vk::ImageView,
     pub(crate) extent: vk::Extent2D,
@@ -31,9 +31,9 @@ pub(crate) struct Image {
     aspect: vk::ImageAspectFlags,
 }
 
-impl Image {
-    pub(crate) fn color(handle: vk::Image, view: vk::ImageView, extent: vk::Extent2D, levels: u32) -> Image {
-        Image { handle, view, extent, levels, aspect: vk::ImageAspectFlags::COLOR }
+impl SampleImage {
+    pub(crate) fn color(handle: vk::Image, view: vk::ImageView, extent: vk::Extent2D, levels: u32) -> SampleImage {
+        SampleImage { handle, view, extent, levels, aspect: vk::ImageAspectFlags::COLOR }
     }
 
     /// Every level of the image.
@@ -51,7 +51,7 @@ impl Image {
     }
 
     /// One level as a whole, tightly packed at an offset of a buffer.
-    pub(crate) fn region(&self, level: u32, buffer_offset: u64) -> vk::BufferImageCopy {
+    pub(crate) fn buffer_copy_region(&self, level: u32, buffer_offset: u64) -> vk::BufferImageCopy {
         vk::BufferImageCopy::default()
             .buffer_offset(buffer_offset)
             .image_subresource(self.layers(level))
@@ -66,21 +66,21 @@ impl Gpu {
         name: &str,
         size: u64,
         usage: vk::BufferUsageFlags,
-        place: Place,
+        place: MemoryPlacement,
     ) -> Result<Buffer, Failure> {
-        let buffer = self.loose_buffer(name, size, usage, place)?;
-        self.keep(buffer.memory);
-        self.keep(buffer.handle);
+        let buffer = self.unowned_buffer(name, size, usage, place)?;
+        self.destroy_at_end(buffer.memory);
+        self.destroy_at_end(buffer.handle);
         Ok(buffer)
     }
 
     /// A buffer that the caller destroys with `destroy_buffer`.
-    pub(crate) fn loose_buffer(
+    pub(crate) fn unowned_buffer(
         &self,
         name: &str,
         size: u64,
         usage: vk::BufferUsageFlags,
-        place: Place,
+        place: MemoryPlacement,
     ) -> Result<Buffer, Failure> {
         self.bound_buffer(name, &vk::BufferCreateInfo::default().size(size).usage(usage), place)
     }
@@ -91,7 +91,7 @@ impl Gpu {
         name: &str,
         size: u64,
         usage: vk::BufferUsageFlags,
-        place: Place,
+        place: MemoryPlacement,
     ) -> Result<Buffer, Failure> {
         let families = self.families();
         let mut info = vk::BufferCreateInfo::default().size(size).usage(usage);
@@ -99,12 +99,12 @@ impl Gpu {
             info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&families);
         }
         let buffer = self.bound_buffer(name, &info, place)?;
-        self.keep(buffer.memory);
-        self.keep(buffer.handle);
+        self.destroy_at_end(buffer.memory);
+        self.destroy_at_end(buffer.handle);
         Ok(buffer)
     }
 
-    fn bound_buffer(&self, name: &str, info: &vk::BufferCreateInfo, place: Place) -> Result<Buffer, Failure> {
+    fn bound_buffer(&self, name: &str, info: &vk::BufferCreateInfo, place: MemoryPlacement) -> Result<Buffer, Failure> {
         // SAFETY: `info` lives until the call returns; the buffer is new, and this thread alone has it (lifetime,
         // owner).
         let (handle, requirements) = unsafe {
@@ -121,7 +121,7 @@ impl Gpu {
 
     /// Ends a loose buffer whose last use is over.
     pub(crate) fn destroy_buffer(&self, buffer: Buffer) {
-        // SAFETY: the sample made the buffer with `loose_buffer`, waited for the fence of its last use, and has no
+        // SAFETY: the sample made the buffer with `unowned_buffer`, waited for the fence of its last use, and has no
         // other copy of the handles that it uses later (VUID-vkDestroyBuffer-buffer-00922; lifetime, owner).
         unsafe {
             self.device.destroy_buffer(buffer.handle, None);
@@ -137,28 +137,28 @@ impl Gpu {
         extent: vk::Extent2D,
         levels: u32,
         usage: vk::ImageUsageFlags,
-    ) -> Result<Image, Failure> {
+    ) -> Result<SampleImage, Failure> {
         self.image_of(name, &image_info(format, extent).mip_levels(levels).usage(usage))
     }
 
     /// As `image`, for one that has more to say.
-    pub(crate) fn image_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
+    pub(crate) fn image_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<SampleImage, Failure> {
         // SAFETY: `info` lives until the call returns; the image is new, and this thread alone has it (lifetime,
         // owner). Every device supports the formats of the samples for their usage ("Required Format Support").
         let (handle, requirements) = unsafe {
             let handle = self.device.create_image(info, None)?;
             (handle, self.device.get_image_memory_requirements(handle))
         };
-        let memory = self.keep(self.allocate(name, requirements, Place::Device)?);
-        self.keep(handle);
+        let memory = self.destroy_at_end(self.allocate(name, requirements, MemoryPlacement::Device)?);
+        self.destroy_at_end(handle);
         // SAFETY: both are new, so the image is not bound (VUID-vkBindImageMemory-image-07460), and `allocate` followed
         // its requirements for size and type (VUID-vkBindImageMemory-memory-01047, -size-01049; lifetime, owner).
         unsafe { self.device.bind_image_memory(handle, memory, 0) }?;
-        self.viewed(name, handle, info)
+        self.image_with_view(name, handle, info)
     }
 
     /// An image that has its memory, with a view.
-    pub(crate) fn viewed(&self, name: &str, handle: vk::Image, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
+    pub(crate) fn image_with_view(&self, name: &str, handle: vk::Image, info: &vk::ImageCreateInfo) -> Result<SampleImage, Failure> {
         let is_depth = info.usage.contains(vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT);
         let aspect = if is_depth { vk::ImageAspectFlags::DEPTH } else { vk::ImageAspectFlags::COLOR };
         let view = vk::ImageViewCreateInfo::default()
@@ -168,9 +168,9 @@ impl Gpu {
             .subresource_range(range_of(aspect, info.mip_levels));
         // SAFETY: a live image that is bound to memory (VUID-VkImageViewCreateInfo-image-01020), with the format and
         // the levels that it was created with (lifetime).
-        let view = self.name(self.keep(unsafe { self.device.create_image_view(&view, None) }?), name);
+        let view = self.name(self.destroy_at_end(unsafe { self.device.create_image_view(&view, None) }?), name);
         let extent = vk::Extent2D { width: info.extent.width, height: info.extent.height };
-        Ok(Image { aspect, ..Image::color(self.name(handle, name), view, extent, info.mip_levels) })
+        Ok(SampleImage { aspect, ..SampleImage::color(self.name(handle, name), view, extent, info.mip_levels) })
     }
 
     /// Memory that the caller frees or keeps.
@@ -178,21 +178,21 @@ impl Gpu {
         &self,
         name: &str,
         requirements: vk::MemoryRequirements,
-        place: Place,
+        place: MemoryPlacement,
     ) -> Result<vk::DeviceMemory, Failure> {
         let flags = match place {
-            Place::Device => vk::MemoryPropertyFlags::DEVICE_LOCAL,
-            Place::Host => vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT,
+            MemoryPlacement::Device => vk::MemoryPropertyFlags::DEVICE_LOCAL,
+            MemoryPlacement::Host => vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT,
         };
         let types = self.memory.memory_types_as_slice();
         let allowed = |it: &usize| requirements.memory_type_bits & (1 << it) != 0;
         // Device memory is a wish, which some resources cannot have; what the host maps is guaranteed.
         let fits = |it: &usize| allowed(it) && types[*it].property_flags.contains(flags);
         let found = (0..types.len()).find(fits).or_else(|| match place {
-            Place::Device => (0..types.len()).find(allowed),
-            Place::Host => None,
+            MemoryPlacement::Device => (0..types.len()).find(allowed),
+            MemoryPlacement::Host => None,
         });
-        let index = found.ok_or_else(|| Failure::Lacks(format!("the device has no memory for the {name}")))?;
+        let index = found.ok_or_else(|| Failure::Unsupported(format!("the device has no memory for the {name}")))?;
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let info = vk::MemoryAllocateInfo::default().allocation_size(requirements.size).memory_type_index(index as u32);
         let info = if self.has(Feature::BufferDeviceAddress) { info.push_next(&mut flags) } else { info };
@@ -210,7 +210,7 @@ impl Gpu {
     pub(crate) fn write_at(&self, buffer: &Buffer, offset: u64, words: &[u32]) -> Result<(), Failure> {
         let size = size_of_val(words) as u64;
         assert!(offset + size <= buffer.size, "the words fit into the buffer");
-        // SAFETY: the memory is of this buffer alone and visible to the host (`Place::Host`), and each mapping ends
+        // SAFETY: the memory is of this buffer alone and visible to the host (`MemoryPlacement::Host`), and each mapping ends
         // where it began, so it is not mapped (VUID-vkMapMemory-memory-00678). The range lies in it, by the assertion,
         // and is as long as what is copied. The sample waited for the device before it wrote (lifetime, owner).
         unsafe {
@@ -230,7 +230,7 @@ impl Gpu {
     /// What a buffer in host memory holds, after the device has finished writing it.
     pub(crate) fn read(&self, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
         let mut words = vec![0; (buffer.size / 4) as usize];
-        // SAFETY: the memory is of this buffer alone and visible to the host (`Place::Host`), and each mapping ends
+        // SAFETY: the memory is of this buffer alone and visible to the host (`MemoryPlacement::Host`), and each mapping ends
         // where it began, so it is not mapped (VUID-vkMapMemory-memory-00678). The range is the buffer's, as long as
         // `words`. The sample waited for the fence of what wrote it (lifetime, owner).
         unsafe {
@@ -243,8 +243,8 @@ impl Gpu {
     }
 
     /// What a buffer in device memory holds, after it was written in scope `before`.
-    pub(crate) fn download(&self, buffer: &Buffer, before: Scope) -> Result<Vec<u32>, Failure> {
-        let target = self.buffer("download", buffer.size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+    pub(crate) fn download(&self, buffer: &Buffer, before: BarrierScope) -> Result<Vec<u32>, Failure> {
+        let target = self.buffer("download", buffer.size, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
         self.run_once("download", |commands| {
             self.buffer_barrier(commands, buffer, before, scope::COPY_READ);
             self.copy_buffer(commands, buffer, &target);
@@ -254,15 +254,15 @@ impl Gpu {
     }
 
     /// What an image in layout `TRANSFER_SRC_OPTIMAL` shows, after it was drawn and made readable by copies.
-    pub(crate) fn picture(&self, image: &Image) -> Result<Picture, Failure> {
+    pub(crate) fn picture(&self, image: &SampleImage) -> Result<Picture, Failure> {
         let vk::Extent2D { width, height } = image.extent;
         let size = u64::from(width * height * 4);
-        let target = self.buffer("picture", size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+        let target = self.buffer("picture", size, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
         self.run_once("read the picture", |commands| {
             let layout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe {
-                let region = [image.region(0, 0)];
+                let region = [image.buffer_copy_region(0, 0)];
                 self.device.cmd_copy_image_to_buffer(commands, image.handle, layout, target.handle, &region);
             }
             self.buffer_barrier(commands, &target, scope::COPY_WRITE, scope::HOST_READ);

@@ -2,7 +2,7 @@
 
 use ash::{ext, khr, vk};
 
-use crate::common::{Gpu, Image, Instance, Needs, Window};
+use crate::common::{Gpu, SampleImage, SampleInstance, Needs, XcbWindow};
 use crate::failure::Failure;
 
 /// A surface and its swapchain.
@@ -13,7 +13,7 @@ pub(crate) struct Screen<'a> {
     pub(crate) swapchains: khr::swapchain::Device,
     pub(crate) swapchain: vk::SwapchainKHR,
     format: vk::Format,
-    pub(crate) images: Vec<Image>,
+    pub(crate) images: Vec<SampleImage>,
     /// One per image: an image is presented again only after its semaphore was waited for.
     pub(crate) drawn: Vec<vk::Semaphore>,
     pub(crate) is_readable: bool,
@@ -21,13 +21,13 @@ pub(crate) struct Screen<'a> {
 
 impl<'a> Screen<'a> {
     /// A device that can present to the window, or to nothing.
-    pub(crate) fn gpu(window: Option<&Window>) -> Result<Gpu, Failure> {
+    pub(crate) fn gpu(window: Option<&XcbWindow>) -> Result<Gpu, Failure> {
         let kind = window.map_or(ext::headless_surface::NAME, |_| khr::xcb_surface::NAME);
-        let instance = Instance::new(&[khr::surface::NAME, kind])?;
+        let instance = SampleInstance::new(&[khr::surface::NAME, kind])?;
         Gpu::with_instance(instance, &Needs { extensions: &[khr::swapchain::NAME], ..Needs::NOTHING })
     }
 
-    pub(crate) fn new(gpu: &'a Gpu, window: Option<&Window>) -> Result<Screen<'a>, Failure> {
+    pub(crate) fn new(gpu: &'a Gpu, window: Option<&XcbWindow>) -> Result<Screen<'a>, Failure> {
         let surface = create_surface(gpu, window)?;
         let instance = &gpu.instance;
         // Made first, so that an early end destroys the surface.
@@ -62,7 +62,7 @@ impl<'a> Screen<'a> {
         let known = [vk::Format::B8G8R8A8_UNORM, vk::Format::R8G8B8A8_UNORM];
         let format = formats.iter().find(|it| known.contains(&it.format));
         let usage = vk::ImageUsageFlags::TRANSFER_DST;
-        let lacks = |what: &str| Failure::Lacks(format!("the surface cannot {what}"));
+        let lacks = |what: &str| Failure::Unsupported(format!("the surface cannot {what}"));
         let format = format.ok_or_else(|| lacks("show a usual format"))?;
         if !can_present || !capabilities.supported_usage_flags.contains(usage) {
             return Err(lacks("be cleared and presented by the main queue"));
@@ -95,7 +95,7 @@ impl<'a> Screen<'a> {
         self.format = format.format;
         let image = |(at, handle)| {
             let handle = self.gpu.name(handle, &format!("image {at} of the screen"));
-            Image::color(handle, vk::ImageView::null(), extent, 1)
+            SampleImage::color(handle, vk::ImageView::null(), extent, 1)
         };
         self.images = images.into_iter().enumerate().map(image).collect();
         Ok(())
@@ -121,7 +121,7 @@ impl Drop for Screen<'_> {
     }
 }
 
-fn create_surface(gpu: &Gpu, window: Option<&Window>) -> Result<vk::SurfaceKHR, Failure> {
+fn create_surface(gpu: &Gpu, window: Option<&XcbWindow>) -> Result<vk::SurfaceKHR, Failure> {
     let instance = &gpu.instance;
     // SAFETY: the instance has the extension, and the window lives longer than the surface (lifetime, feature).
     let surface = unsafe {

@@ -4,9 +4,9 @@
 use ash::{ext, vk};
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, binding_of, scope, shader};
+use super::lab::{FaultContext, SIZE, WORDS};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -33,7 +33,7 @@ fn usage() -> vk::BufferUsageFlags {
         | vk::BufferUsageFlags::TRANSFER_DST
 }
 
-fn address(lab: &Lab, buffer: &Buffer) -> u64 {
+fn address(lab: &FaultContext, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
     if lab.has(Feature::BufferDeviceAddressOlder) {
         let older = ext::buffer_device_address::Device::new(&lab.instance.handle, &lab.device);
@@ -45,8 +45,8 @@ fn address(lab: &Lab, buffer: &Buffer) -> u64 {
 }
 
 /// Doubles the words at one address into a buffer.
-fn double(lab: &Lab, source: u64, filled: Option<&Buffer>) -> Result<(), Failure> {
-    let target = lab.buffer("target", SIZE, usage(), Place::Device)?;
+fn double(lab: &FaultContext, source: u64, filled: Option<&Buffer>) -> Result<(), Failure> {
+    let target = lab.buffer("target", SIZE, usage(), MemoryPlacement::Device)?;
     let constants: Vec<u8> = [source, address(lab, &target)].iter().flat_map(|it| it.to_ne_bytes()).collect();
     let stage_flags = vk::ShaderStageFlags::COMPUTE;
     let layout = lab.pipeline_layout(&[], Some(vk::PushConstantRange { stage_flags, offset: 0, size: 16 }))?;
@@ -66,71 +66,71 @@ fn double(lab: &Lab, source: u64, filled: Option<&Buffer>) -> Result<(), Failure
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn past(options: &Options) -> Result<(), Failure> {
+fn past(options: &SampleOptions) -> Result<(), Failure> {
     one_past(options, &NEEDS)
 }
 
-fn older(options: &Options) -> Result<(), Failure> {
+fn older(options: &SampleOptions) -> Result<(), Failure> {
     one_past(options, &NEEDS_OLDER)
 }
 
 /// The source lacks its last word.
-fn one_past(options: &Options, needs: &Needs) -> Result<(), Failure> {
-    let lab = Lab::new(options, needs)?;
-    let source = lab.buffer("source", lab.choose(SIZE - 4, SIZE), usage(), Place::Device)?;
+fn one_past(options: &SampleOptions, needs: &Needs) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, needs)?;
+    let source = lab.buffer("source", lab.planted_or_fixed(SIZE - 4, SIZE), usage(), MemoryPlacement::Device)?;
     double(&lab, address(&lab, &source), Some(&source))
 }
 
 /// Where nobody checks, the process would end.
-fn null(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let source = lab.buffer("source", SIZE, usage(), Place::Device)?;
+fn null(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let source = lab.buffer("source", SIZE, usage(), MemoryPlacement::Device)?;
     let is_checked = std::env::var_os("LAVASCOPE_GPU").is_some();
     let source_address = address(&lab, &source);
-    double(&lab, if is_checked { lab.choose(0, source_address) } else { source_address }, Some(&source))
+    double(&lab, if is_checked { lab.planted_or_fixed(0, source_address) } else { source_address }, Some(&source))
 }
 
 /// The memory of the buffer stays, so that nothing else is wrong.
-fn freed(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let source = lab.loose_buffer("source", SIZE, usage(), Place::Device)?;
-    lab.keep(source.memory);
+fn freed(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let source = lab.unowned_buffer("source", SIZE, usage(), MemoryPlacement::Device)?;
+    lab.destroy_at_end(source.memory);
     lab.run_once("fill", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
     let source_address = address(&lab, &source);
-    match lab.is_mended() {
-        true => _ = lab.keep(source.handle),
+    match lab.is_fixed() {
+        true => _ = lab.destroy_at_end(source.handle),
         // SAFETY: `run_once` waited for the only submission that uses it; nobody kept the handle (lifetime).
         false => unsafe { lab.device.destroy_buffer(source.handle, None) },
     }
     double(&lab, source_address, None)
 }
 
-fn sets_full(options: &Options) -> Result<(), Failure> {
-    squeezed(options, true, false)
+fn sets_full(options: &SampleOptions) -> Result<(), Failure> {
+    with_full_layout(options, true, false)
 }
 
-fn constants_full(options: &Options) -> Result<(), Failure> {
-    squeezed(options, false, true)
+fn constants_full(options: &SampleOptions) -> Result<(), Failure> {
+    with_full_layout(options, false, true)
 }
 
-fn all_full(options: &Options) -> Result<(), Failure> {
-    squeezed(options, true, true)
+fn all_full(options: &SampleOptions) -> Result<(), Failure> {
+    with_full_layout(options, true, true)
 }
 
 /// Half of the source is bound; the layout has more than its shader needs.
-fn squeezed(options: &Options, are_sets_full: bool, are_constants_full: bool) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn with_full_layout(options: &SampleOptions, are_sets_full: bool, are_constants_full: bool) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
     let (storage, stage_flags) = (vk::DescriptorType::STORAGE_BUFFER, vk::ShaderStageFlags::COMPUTE);
-    let [source, target] = lab.words(["source", "target"])?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let bindings = [0, 1].map(|at| binding_of(at, storage, 1, stage_flags));
     let layout = lab.set_layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings))?;
     let set = lab.descriptor_set(lab.descriptor_pool(1, &[(storage, 2)])?, layout)?;
-    let halved = [vk::DescriptorBufferInfo { range: lab.choose(SIZE / 2, SIZE), ..source.descriptor() }];
+    let halved = [vk::DescriptorBufferInfo { range: lab.planted_or_fixed(SIZE / 2, SIZE), ..source.descriptor() }];
     let write = vk::WriteDescriptorSet::default().dst_set(set).descriptor_type(storage);
     lab.write_descriptors(&[write.dst_binding(0).buffer_info(&halved)]);
     lab.write_buffers(set, (1, 0), storage, &[target]);

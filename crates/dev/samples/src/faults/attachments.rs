@@ -3,10 +3,10 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, GREEN, GREEN_WORD, LAYOUT, Lab, WORDS};
-use super::program::{DYNAMIC, Program, RENDERING, attachment, rendering};
-use crate::arguments::Options;
-use crate::common::{Buffer, Image, scope, shader};
+use super::lab::{EXTENT, GREEN, GREEN_WORD, LAYOUT, FaultContext, WORDS};
+use super::program::{DYNAMIC, BoundPipeline, RENDERING, attachment, rendering};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, SampleImage, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -24,33 +24,33 @@ const LOAD: vk::AttachmentLoadOp = vk::AttachmentLoadOp::LOAD;
 
 /// A copy reads an image, and then something writes it as an attachment.
 fn overwritten(
-    lab: &Lab,
-    image: &Image,
+    lab: &FaultContext,
+    image: &SampleImage,
     target: &Buffer,
     write: impl FnOnce(vk::CommandBuffer),
 ) -> Result<(), Failure> {
     lab.run_once("copy and overwrite", |commands| {
         lab.clear(commands, image);
-        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ.or(scope::COLOR_READ));
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ.union(scope::COLOR_READ));
         lab.read_texels(commands, image, target);
-        lab.mend(commands, scope::COPY_READ, scope::COLOR_WRITE);
+        lab.barrier_if_fixed(commands, scope::COPY_READ, scope::COLOR_WRITE);
         write(commands);
     })?;
     lab.expect(target, scope::COPY_WRITE, &[GREEN_WORD; WORDS])
 }
 
-fn color(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
-    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+fn color(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
     overwritten(&lab, &canvas, &target, |commands| {
         lab.render(commands, &[attachment(&canvas, LOAD)], || program.draw(&lab, commands));
     })
 }
 
-fn clear(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
+fn clear(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     overwritten(&lab, &canvas, &target, |commands| {
         let clear = vk::ClearAttachment::default().aspect_mask(vk::ImageAspectFlags::COLOR);
         let clear = [clear.clear_value(vk::ClearValue { color: GREEN })];
@@ -62,10 +62,10 @@ fn clear(options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn resolve(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([target], [resolved]) = (lab.words(["target"])?, lab.texels(["resolved"])?);
-    let canvas = lab.multisampled("canvas")?;
+fn resolve(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([target], [resolved]) = (lab.word_buffers(["target"])?, lab.color_images(["resolved"])?);
+    let canvas = lab.multisampled_image("canvas")?;
     overwritten(&lab, &resolved, &target, |commands| {
         let color = attachment(&canvas, CLEAR)
             .resolve_mode(vk::ResolveModeFlags::AVERAGE)
@@ -75,56 +75,56 @@ fn resolve(options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn depth(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let (depths, [target]) = (lab.depths("depths")?, lab.words(["target"])?);
+fn depth(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let (depths, [target]) = (lab.depth_image("depths")?, lab.word_buffers(["target"])?);
     let half = vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 0.5, stencil: 0 } };
     lab.run_once("render twice", |commands| {
         let clear = attachment(&depths, CLEAR).clear_value(half);
-        lab.render_by(commands, &rendering().depth_attachment(&clear), || {});
-        lab.mend(commands, scope::DEPTH_WRITE, scope::DEPTH_READ.or(scope::DEPTH_WRITE));
-        lab.render_by(commands, &rendering().depth_attachment(&attachment(&depths, LOAD)), || {});
+        lab.render_with(commands, &rendering().depth_attachment(&clear), || {});
+        lab.barrier_if_fixed(commands, scope::DEPTH_WRITE, scope::DEPTH_READ.union(scope::DEPTH_WRITE));
+        lab.render_with(commands, &rendering().depth_attachment(&attachment(&depths, LOAD)), || {});
         lab.memory_barrier(commands, scope::DEPTH_WRITE, scope::COPY_READ);
         lab.read_texels(commands, &depths, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[0.5f32.to_bits(); WORDS])
 }
 
-fn load(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [canvas] = lab.texels(["canvas"])?;
+fn load(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [canvas] = lab.color_images(["canvas"])?;
     lab.run_once("clear and load", |commands| {
         lab.clear(commands, &canvas);
-        lab.mend(commands, scope::COPY_WRITE, scope::COLOR_READ.or(scope::COLOR_WRITE));
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COLOR_READ.union(scope::COLOR_WRITE));
         lab.render(commands, &[attachment(&canvas, LOAD)], || {});
     })?;
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }
 
-fn store(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
+fn store(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     lab.run_once("render and copy", |commands| {
         lab.render(commands, &[attachment(&canvas, CLEAR)], || {});
-        lab.mend(commands, scope::COLOR_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COLOR_WRITE, scope::COPY_READ);
         lab.read_texels(commands, &canvas, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[GREEN_WORD; WORDS])
 }
 
-fn suspended(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
+fn suspended(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     let color = [attachment(&canvas, CLEAR)];
     let part = |label: &str, flags: vk::RenderingFlags| {
-        lab.recorded(lab.main, label, |commands| {
-            lab.render_by(commands, &rendering().flags(flags).color_attachments(&color), || {});
+        lab.record_new(lab.main, label, |commands| {
+            lab.render_with(commands, &rendering().flags(flags).color_attachments(&color), || {});
         })
     };
     let first = part("begin", vk::RenderingFlags::SUSPENDING)?;
     let last = part("end", vk::RenderingFlags::RESUMING)?;
-    let copy = lab.recorded(lab.main, "copy", |commands| {
-        lab.mend(commands, scope::COLOR_WRITE, scope::COPY_READ);
+    let copy = lab.record_new(lab.main, "copy", |commands| {
+        lab.barrier_if_fixed(commands, scope::COLOR_WRITE, scope::COPY_READ);
         lab.read_texels(commands, &canvas, &target);
     })?;
     lab.submit_and_wait(&[first, last, copy])?;

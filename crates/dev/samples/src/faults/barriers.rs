@@ -3,10 +3,10 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, LAYOUT, Lab, SIZE, WORDS, any_image};
-use super::program::{Bound, Program};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Scope, image_info, scope, shader};
+use super::lab::{EXTENT, FORMAT, GREEN_WORD, LAYOUT, FaultContext, SIZE, WORDS, any_image};
+use super::program::{ShaderResource, BoundPipeline};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, BarrierScope, image_info, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -22,10 +22,10 @@ faults! {
 }
 
 /// A dispatch writes what the next one reads, with a barrier between them, and perhaps one before.
-fn two_dispatches(lab: &Lab, barriers: [Option<(Scope, Scope)>; 2]) -> Result<(), Failure> {
-    let [source, between, target] = lab.words(["source", "between", "target"])?;
+fn two_dispatches(lab: &FaultContext, barriers: [Option<(BarrierScope, BarrierScope)>; 2]) -> Result<(), Failure> {
+    let [source, between, target] = lab.word_buffers(["source", "between", "target"])?;
     let buffers = |from: Buffer, to: Buffer| {
-        Program::compute(lab, shader!("double.comp"), &[], &[Bound::Storage(&[from]), Bound::Storage(&[to])])
+        BoundPipeline::compute(lab, shader!("double.comp"), &[], &[ShaderResource::Storage(&[from]), ShaderResource::Storage(&[to])])
     };
     let (write, read) = (buffers(source, between)?, buffers(between, target)?);
     lab.run_once("two dispatches", |commands| {
@@ -41,56 +41,56 @@ fn two_dispatches(lab: &Lab, barriers: [Option<(Scope, Scope)>; 2]) -> Result<()
     lab.expect(&target, scope::COMPUTE_WRITE, &[28; WORDS])
 }
 
-fn stage(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let to = lab.choose(scope::FRAGMENT_READ, scope::COMPUTE_READ);
+fn stage(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let to = lab.planted_or_fixed(scope::FRAGMENT_READ, scope::COMPUTE_READ);
     two_dispatches(&lab, [None, Some((scope::COMPUTE_WRITE, to))])
 }
 
-fn access(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let access = lab.choose(vk::AccessFlags::UNIFORM_READ, vk::AccessFlags::SHADER_READ);
-    two_dispatches(&lab, [None, Some((scope::COMPUTE_WRITE, Scope { access, ..scope::COMPUTE_READ }))])
+fn access(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let access = lab.planted_or_fixed(vk::AccessFlags::UNIFORM_READ, vk::AccessFlags::SHADER_READ);
+    two_dispatches(&lab, [None, Some((scope::COMPUTE_WRITE, BarrierScope { access, ..scope::COMPUTE_READ }))])
 }
 
-fn execution(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let nothing = Scope { access: vk::AccessFlags::empty(), ..scope::COMPUTE_READ };
-    let (from, to) = lab.choose((nothing, nothing), (scope::COMPUTE_WRITE, scope::COMPUTE_READ));
+fn execution(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let nothing = BarrierScope { access: vk::AccessFlags::empty(), ..scope::COMPUTE_READ };
+    let (from, to) = lab.planted_or_fixed((nothing, nothing), (scope::COMPUTE_WRITE, scope::COMPUTE_READ));
     two_dispatches(&lab, [None, Some((from, to))])
 }
 
-fn order(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn order(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let barrier = Some((scope::COMPUTE_WRITE, scope::COMPUTE_READ));
-    two_dispatches(&lab, lab.choose([barrier, None], [None, barrier]))
+    two_dispatches(&lab, lab.planted_or_fixed([barrier, None], [None, barrier]))
 }
 
-fn bytes(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, target] = lab.words(["source", "target"])?;
+fn bytes(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
         let (from, to) = (scope::COPY_WRITE, scope::COPY_READ);
-        let barrier = source.barrier(from, to).size(lab.choose(SIZE / 2, SIZE));
+        let barrier = source.barrier(from, to).size(lab.planted_or_fixed(SIZE / 2, SIZE));
         lab.barriers(commands, from, to, &[barrier], &[]);
         lab.copy_buffer(commands, &source, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn levels(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let image = lab.texels_of("levels", &image_info(FORMAT, EXTENT).usage(any_image()).mip_levels(2))?;
-    let [target] = lab.words(["target"])?;
+fn levels(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let image = lab.prepared_image("levels", &image_info(FORMAT, EXTENT).usage(any_image()).mip_levels(2))?;
+    let [target] = lab.word_buffers(["target"])?;
     lab.run_once("clear and copy", |commands| {
         lab.fill(commands, &target, 7);
         lab.clear(commands, &image);
-        let (from, to) = (scope::COPY_WRITE, scope::COPY_READ.or(scope::COPY_WRITE));
-        let range = image.range().level_count(lab.choose(1, 2));
+        let (from, to) = (scope::COPY_WRITE, scope::COPY_READ.union(scope::COPY_WRITE));
+        let range = image.range().level_count(lab.planted_or_fixed(1, 2));
         let barrier = image.barrier(from, to).old_layout(LAYOUT).new_layout(LAYOUT).subresource_range(range);
         lab.barriers(commands, from, to, &[target.barrier(from, to)], &[barrier]);
-        let region = [image.region(1, 0)];
+        let region = [image.buffer_copy_region(1, 0)];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_copy_image_to_buffer(commands, image.handle, LAYOUT, target.handle, &region) };
     })?;
@@ -99,13 +99,13 @@ fn levels(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COPY_WRITE, &want)
 }
 
-fn clear(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::Synchronization2], ..Needs::NOTHING })?;
-    let [source, target] = lab.words(["source", "target"])?;
+fn clear(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::Synchronization2], ..Needs::NOTHING })?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
         let barriers = [vk::MemoryBarrier2::default()
-            .src_stage_mask(lab.choose(vk::PipelineStageFlags2::COPY, vk::PipelineStageFlags2::CLEAR))
+            .src_stage_mask(lab.planted_or_fixed(vk::PipelineStageFlags2::COPY, vk::PipelineStageFlags2::CLEAR))
             .src_access_mask(vk::AccessFlags2::TRANSFER_WRITE)
             .dst_stage_mask(vk::PipelineStageFlags2::COPY)
             .dst_access_mask(vk::AccessFlags2::TRANSFER_READ)];
@@ -117,32 +117,32 @@ fn clear(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn layout(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([source, target], [image]) = (lab.words(["source", "target"])?, lab.texels(["uploaded"])?);
+fn layout(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([source, target], [image]) = (lab.word_buffers(["source", "target"])?, lab.color_images(["uploaded"])?);
     lab.run_once("upload and read", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.write_texels(commands, &source, &image);
         let readable = (scope::COPY_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-        lab.image_barrier(commands, &image, (lab.choose(scope::NOTHING, scope::COPY_WRITE), LAYOUT), readable);
-        let region = [image.region(0, 0)];
+        lab.image_barrier(commands, &image, (lab.planted_or_fixed(scope::NOTHING, scope::COPY_WRITE), LAYOUT), readable);
+        let region = [image.buffer_copy_region(0, 0)];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_copy_image_to_buffer(commands, image.handle, readable.1, target.handle, &region) };
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn queue(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::with_two_queues(options)?;
-    let [source, target] = lab.words(["source", "target"])?;
+fn queue(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::with_two_queues(options)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let barrier = |commands| lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);
-    let other = lab.recorded(lab.second, "barrier elsewhere", barrier)?;
+    let other = lab.record_new(lab.second, "barrier elsewhere", barrier)?;
     let fence = lab.fence(vk::FenceCreateFlags::empty())?;
     lab.submit(lab.second, &vk::SubmitInfo::default().command_buffers(&[other]), fence)?;
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
-        if lab.is_mended() {
+        if lab.is_fixed() {
             barrier(commands);
         }
         lab.copy_buffer(commands, &source, &target);

@@ -5,10 +5,10 @@ use ash::{ext, vk};
 
 use super::bounds::half;
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use super::program::{Bound, Program};
-use crate::arguments::Options;
-use crate::common::{Feature, Needs, Place, binding_of, scope, shader};
+use super::lab::{FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, BoundPipeline};
+use crate::arguments::SampleOptions;
+use crate::common::{Feature, Needs, MemoryPlacement, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -26,10 +26,10 @@ const COMPUTE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 const BLOCK: usize = 64;
 
 /// Half of the vectors are there.
-fn inline(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::InlineUniformBlock], ..Needs::NOTHING })?;
-    let [target] = lab.words(["target"])?;
-    let words = vec![7u32; lab.choose(BLOCK / 2, BLOCK)];
+fn inline(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::InlineUniformBlock], ..Needs::NOTHING })?;
+    let [target] = lab.word_buffers(["target"])?;
+    let words = vec![7u32; lab.planted_or_fixed(BLOCK / 2, BLOCK)];
     let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_ne_bytes()).collect();
     let bindings = [binding_of(0, INLINE, bytes.len() as u32, COMPUTE), binding_of(1, STORAGE, 1, COMPUTE)];
     let set_layout = lab.set_layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings))?;
@@ -38,7 +38,7 @@ fn inline(options: &Options) -> Result<(), Failure> {
     let mut blocks = vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes).push_next(&mut blocks);
     // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
-    let pool = lab.keep(unsafe { lab.device.create_descriptor_pool(&info, None) }?);
+    let pool = lab.destroy_at_end(unsafe { lab.device.create_descriptor_pool(&info, None) }?);
     let set = lab.descriptor_set(pool, set_layout)?;
     lab.write_buffers(set, (1, 0), STORAGE, &[target]);
     let mut data = vk::WriteDescriptorSetInlineUniformBlock::default().data(&bytes);
@@ -46,12 +46,12 @@ fn inline(options: &Options) -> Result<(), Failure> {
     lab.write_descriptors(&[write.descriptor_count(bytes.len() as u32).push_next(&mut data)]);
     let layout = lab.pipeline_layout(&[set_layout], None)?;
     let pipeline = lab.compute_pipeline(shader!("inline.comp"), layout, &[])?;
-    let program = Program::of(pipeline, layout, set);
+    let program = BoundPipeline::of(pipeline, layout, set);
     lab.run_once("spread", |commands| program.dispatch(&lab, commands))?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[7; WORDS])
 }
 
-fn robust(options: &Options) -> Result<(), Failure> {
+fn robust(options: &SampleOptions) -> Result<(), Failure> {
     half(
         options,
         &Needs { features: &[Feature::RobustBufferAccess], ..Needs::NOTHING },
@@ -61,15 +61,15 @@ fn robust(options: &Options) -> Result<(), Failure> {
 }
 
 /// What is read behind the end is defined, so that it is compared with the fault as well.
-fn zeros(options: &Options) -> Result<(), Failure> {
+fn zeros(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::RobustBufferAccess, Feature::RobustBufferAccess2];
-    let lab = Lab::new(options, &Needs { features, extensions: &[ext::robustness2::NAME], ..Needs::NOTHING })?;
-    let [target] = lab.words(["target"])?;
-    let there = lab.choose(WORDS / 2, WORDS);
+    let lab = FaultContext::new(options, &Needs { features, extensions: &[ext::robustness2::NAME], ..Needs::NOTHING })?;
+    let [target] = lab.word_buffers(["target"])?;
+    let there = lab.planted_or_fixed(WORDS / 2, WORDS);
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let source = lab.buffer("source", there as u64 * 4, usage, Place::Device)?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    let source = lab.buffer("source", there as u64 * 4, usage, MemoryPlacement::Device)?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     lab.run_once("double", |commands| {
         lab.fill_buffer(commands, &source, (0, source.size), 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
@@ -79,24 +79,24 @@ fn zeros(options: &Options) -> Result<(), Failure> {
     options.check.words("the result", &lab.download(&target, scope::COMPUTE_WRITE)?, &want)
 }
 
-fn bare(options: &Options) -> Result<(), Failure> {
+fn bare(options: &SampleOptions) -> Result<(), Failure> {
     half(options, &Needs::NOTHING, shader!("bare.spvasm"), "double")
 }
 
-fn second(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, first, second] = lab.words(["source", "first target", "second target"])?;
+fn second(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, first, second] = lab.word_buffers(["source", "first target", "second target"])?;
     let program = |range, target| {
-        let bound = [Bound::Dynamic(&source, range), Bound::Storage(&[target])];
-        Program::compute(&lab, shader!("double.comp"), &[], &bound)
+        let bound = [ShaderResource::Dynamic(&source, range), ShaderResource::Storage(&[target])];
+        BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)
     };
-    let programs = [program(SIZE, first)?, program(lab.choose(SIZE / 2, SIZE), second)?];
+    let programs = [program(SIZE, first)?, program(lab.planted_or_fixed(SIZE / 2, SIZE), second)?];
     lab.run_once("fill", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
-    let record = |name, program: &Program| {
-        lab.recorded(lab.main, name, |commands| {
+    let record = |name, program: &BoundPipeline| {
+        lab.record_new(lab.main, name, |commands| {
             program.bind(&lab, commands, &[0]);
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };

@@ -4,10 +4,10 @@ use ash::{khr, nv, vk};
 
 use super::draws::picture;
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use super::program::{Bound, DYNAMIC, Program, described_set};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Scope, scope, shader, words_of_bytes};
+use super::lab::{FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, DYNAMIC, BoundPipeline, described_set};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, BarrierScope, scope, shader, words_of_bytes};
 use crate::failure::Failure;
 
 faults! {
@@ -20,26 +20,26 @@ faults! {
 }
 
 /// Half of the source may be there.
-fn storage(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+fn storage(lab: &FaultContext, name: &str, bytes: u64) -> Result<Buffer, Failure> {
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    lab.buffer(name, bytes, usage, Place::Device)
+    lab.buffer(name, bytes, usage, MemoryPlacement::Device)
 }
 
-fn fill(lab: &Lab, source: &Buffer) -> Result<(), Failure> {
+fn fill(lab: &FaultContext, source: &Buffer) -> Result<(), Failure> {
     lab.run_once("fill", |commands| {
         lab.fill_buffer(commands, source, (0, source.size), 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
     })
 }
 
-fn labels(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [target] = lab.words(["target"])?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+fn labels(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [target] = lab.word_buffers(["target"])?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE))?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     fill(&lab, &source)?;
-    let secondary = lab.secondary("inside", &Default::default(), |commands| program.dispatch(&lab, commands))?;
+    let secondary = lab.record_secondary("inside", &Default::default(), |commands| program.dispatch(&lab, commands))?;
     lab.run_once("frame", |commands| {
         lab.labeled(commands, "around", || {
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
@@ -51,16 +51,16 @@ fn labels(options: &Options) -> Result<(), Failure> {
 
 /// Work waits for a semaphore that the host signals once it is submitted, and for an event of the host: whoever waits for
 /// the queue in between waits forever.
-fn released(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::TimelineSemaphore], ..Needs::NOTHING })?;
-    let [target] = lab.words(["target"])?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+fn released(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::TimelineSemaphore], ..Needs::NOTHING })?;
+    let [target] = lab.word_buffers(["target"])?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE))?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     fill(&lab, &source)?;
     let (event, semaphores) = (lab.event("ready")?, [lab.timeline("released")?]);
     let (host, compute) = (vk::PipelineStageFlags::HOST, [vk::PipelineStageFlags::COMPUTE_SHADER]);
-    let commands = [lab.recorded(lab.main, "double", |commands| {
+    let commands = [lab.record_new(lab.main, "double", |commands| {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_wait_events(commands, &[event], host, compute[0], &[], &[], &[]) };
         program.dispatch(&lab, commands);
@@ -80,17 +80,17 @@ fn released(options: &Options) -> Result<(), Failure> {
 }
 
 /// On a device with one family both dispatches are on one queue.
-fn families(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { second_queue: true, second_computes: true, ..Needs::NOTHING })?;
+fn families(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { second_queue: true, second_computes: true, ..Needs::NOTHING })?;
     let usage =
         vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-    let source = lab.shared_buffer("source", lab.choose(SIZE / 2, SIZE), usage, Place::Device)?;
-    let target = lab.shared_buffer("target", SIZE, usage, Place::Device)?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    let source = lab.shared_buffer("source", lab.planted_or_fixed(SIZE / 2, SIZE), usage, MemoryPlacement::Device)?;
+    let target = lab.shared_buffer("target", SIZE, usage, MemoryPlacement::Device)?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     fill(&lab, &source)?;
     for queue in [lab.second, lab.main] {
-        let commands = [lab.recorded(queue, "double", |commands| program.dispatch(&lab, commands))?];
+        let commands = [lab.record_new(queue, "double", |commands| program.dispatch(&lab, commands))?];
         let fence = lab.fence(vk::FenceCreateFlags::empty())?;
         lab.submit(queue, &vk::SubmitInfo::default().command_buffers(&commands), fence)?;
         lab.wait(fence)?;
@@ -99,12 +99,12 @@ fn families(options: &Options) -> Result<(), Failure> {
 }
 
 /// The words are behind a name in the chain, and the flags of the pipeline are in its own.
-fn chained(options: &Options) -> Result<(), Failure> {
+fn chained(options: &SampleOptions) -> Result<(), Failure> {
     let (features, extensions) = (&[Feature::Maintenance5], &[khr::maintenance5::NAME]);
-    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
-    let [target] = lab.words(["target"])?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
-    let (set_layout, set) = described_set(&lab, &[Bound::Storage(&[source]), Bound::Storage(&[target])])?;
+    let lab = FaultContext::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let [target] = lab.word_buffers(["target"])?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE))?;
+    let (set_layout, set) = described_set(&lab, &[ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])])?;
     let layout = lab.pipeline_layout(&[set_layout], None)?;
     let code = words_of_bytes(shader!("double.comp").code);
     let mut module = vk::ShaderModuleCreateInfo::default().code(&code);
@@ -117,9 +117,9 @@ fn chained(options: &Options) -> Result<(), Failure> {
     let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout).push_next(&mut flags);
     // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
     let made = unsafe { lab.device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) };
-    let pipeline = lab.keep(made.map_err(|it| it.1)?[0]);
+    let pipeline = lab.destroy_at_end(made.map_err(|it| it.1)?[0]);
     fill(&lab, &source)?;
-    let program = Program::of(pipeline, layout, set);
+    let program = BoundPipeline::of(pipeline, layout, set);
     lab.run_once("double", |commands| program.dispatch(&lab, commands))?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
@@ -137,7 +137,7 @@ pub(super) const RAYS: Needs = Needs {
 };
 
 /// A pipeline out of a library with one shader, which may be linked by and by.
-fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+fn linked_rays(lab: &FaultContext, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let interface = vk::RayTracingPipelineInterfaceCreateInfoKHR::default()
         .max_pipeline_ray_payload_size(4)
@@ -181,21 +181,21 @@ fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Fa
         result
     };
     match result {
-        vk::Result::SUCCESS | vk::Result::OPERATION_NOT_DEFERRED_KHR => Ok(lab.keep(made)),
+        vk::Result::SUCCESS | vk::Result::OPERATION_NOT_DEFERRED_KHR => Ok(lab.destroy_at_end(made)),
         other => Err(other.into()),
     }
 }
 
-fn library(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RAYS)?;
-    let [target] = lab.words(["target"])?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
-    let (set_layout, set) = described_set(&lab, &[Bound::Storage(&[source]), Bound::Storage(&[target])])?;
+fn library(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RAYS)?;
+    let [target] = lab.word_buffers(["target"])?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE))?;
+    let (set_layout, set) = described_set(&lab, &[ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])])?;
     let layout = lab.pipeline_layout(&[set_layout], None)?;
     let pipeline = linked_rays(&lab, layout)?;
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-    let table = lab.buffer("table", 256, usage, Place::Host)?;
+    let table = lab.buffer("table", 256, usage, MemoryPlacement::Host)?;
     // SAFETY: a live pipeline with one group, whose handle has 32 bytes on every device
     // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
     let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
@@ -221,12 +221,12 @@ fn library(options: &Options) -> Result<(), Failure> {
 
 /// The two triangles of the picture.
 const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
-const VERTEX_READ: Scope =
-    Scope { stages: vk::PipelineStageFlags::VERTEX_SHADER, access: vk::AccessFlags::SHADER_READ };
+const VERTEX_READ: BarrierScope =
+    BarrierScope { stages: vk::PipelineStageFlags::VERTEX_SHADER, access: vk::AccessFlags::SHADER_READ };
 
 /// What generates one draw out of a buffer.
-struct Generator<'a> {
-    lab: &'a Lab<'a>,
+struct GeneratedDraw<'a> {
+    lab: &'a FaultContext<'a>,
     functions: nv::device_generated_commands::Device,
     layout: vk::IndirectCommandsLayoutNV,
     stream: Buffer,
@@ -234,8 +234,8 @@ struct Generator<'a> {
     scratch: Buffer,
 }
 
-impl<'a> Generator<'a> {
-    fn new(lab: &'a Lab, pipeline: vk::Pipeline) -> Result<Generator<'a>, Failure> {
+impl<'a> GeneratedDraw<'a> {
+    fn new(lab: &'a FaultContext, pipeline: vk::Pipeline) -> Result<GeneratedDraw<'a>, Failure> {
         let functions = nv::device_generated_commands::Device::new(&lab.instance.handle, &lab.device);
         let token = vk::IndirectCommandsLayoutTokenNV::default().token_type(vk::IndirectCommandsTokenTypeNV::DRAW);
         let (tokens, strides) = ([token], [16]);
@@ -257,10 +257,10 @@ impl<'a> Generator<'a> {
             ask(lab.device.handle(), &info, &mut needs);
         }
         let usage = vk::BufferUsageFlags::INDIRECT_BUFFER;
-        let stream = lab.buffer("stream", 16, usage, Place::Host)?;
+        let stream = lab.buffer("stream", 16, usage, MemoryPlacement::Host)?;
         lab.write(&stream, &[6, 1, 0, 0])?;
-        let scratch = lab.buffer("scratch", needs.memory_requirements.size.max(256), usage, Place::Device)?;
-        Ok(Generator { lab, functions, layout, stream, pipeline, scratch })
+        let scratch = lab.buffer("scratch", needs.memory_requirements.size.max(256), usage, MemoryPlacement::Device)?;
+        Ok(GeneratedDraw { lab, functions, layout, stream, pipeline, scratch })
     }
 
     fn execute(&self, commands: vk::CommandBuffer) {
@@ -278,7 +278,7 @@ impl<'a> Generator<'a> {
     }
 }
 
-impl Drop for Generator<'_> {
+impl Drop for GeneratedDraw<'_> {
     fn drop(&mut self) {
         // SAFETY: the device is idle after waiting, so no submitted command uses the object (lifetime).
         unsafe {
@@ -289,15 +289,15 @@ impl Drop for Generator<'_> {
     }
 }
 
-fn generated(options: &Options) -> Result<(), Failure> {
+fn generated(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::DynamicRendering, Feature::DeviceGeneratedCommands];
     let extensions = &[nv::device_generated_commands::NAME];
-    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
-    let count = lab.choose(6, 12);
+    let lab = FaultContext::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let count = lab.planted_or_fixed(6, 12);
     let corners = storage(&lab, "corners", count as u64 * 4)?;
     let shaders = (shader!("corners.vert"), &[][..], shader!("green.frag"));
-    let program = Program::of_shaders(&lab, DYNAMIC, shaders, &[Bound::Storage(&[corners])])?;
-    let generator = Generator::new(&lab, program.pipeline())?;
+    let program = BoundPipeline::of_shaders(&lab, DYNAMIC, shaders, &[ShaderResource::Storage(&[corners])])?;
+    let generator = GeneratedDraw::new(&lab, program.pipeline())?;
     let write = |commands| {
         let words: Vec<u32> = CORNERS[..count].iter().map(|it| it.to_bits()).collect();
         lab.update(commands, &corners, &words);

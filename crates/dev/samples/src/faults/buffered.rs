@@ -3,9 +3,9 @@
 use ash::{ext, vk};
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Shader, binding_of, scope, shader};
+use super::lab::{FaultContext, SIZE, WORDS};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, Shader, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -32,8 +32,8 @@ const NEEDS: Needs = Needs {
 const BYTES: u64 = 4096;
 
 /// A pipeline with a set that lies in a buffer, which stays mapped.
-struct Program<'a> {
-    lab: &'a Lab<'a>,
+struct DescriptorBufferPipeline<'a> {
+    lab: &'a FaultContext<'a>,
     functions: ext::descriptor_buffer::Device,
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
@@ -44,9 +44,9 @@ struct Program<'a> {
     mapped: *mut u8,
 }
 
-impl<'a> Program<'a> {
+impl<'a> DescriptorBufferPipeline<'a> {
     /// With as many buffers in each binding, and push constants.
-    fn new(lab: &'a Lab, shader: Shader, counts: &[u32], constants: u32) -> Result<Program<'a>, Failure> {
+    fn new(lab: &'a FaultContext, shader: Shader, counts: &[u32], constants: u32) -> Result<DescriptorBufferPipeline<'a>, Failure> {
         let bindings: Vec<_> = (0..).zip(counts).map(|(at, count)| binding_of(at, STORAGE, *count, STAGES)).collect();
         let flags = vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT;
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
@@ -65,14 +65,14 @@ impl<'a> Program<'a> {
         // (feature).
         unsafe { lab.instance.handle.get_physical_device_properties2(lab.physical_device, &mut properties) };
         let usage = vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT;
-        let descriptors = addressed(lab, "descriptors", BYTES, usage, Place::Host)?;
+        let descriptors = addressed_buffer(lab, "descriptors", BYTES, usage, MemoryPlacement::Host)?;
         let flags = vk::MemoryMapFlags::empty();
-        // SAFETY: new memory of this buffer alone, visible to the host (`Place::Host`) and not mapped yet; the buffer
+        // SAFETY: new memory of this buffer alone, visible to the host (`MemoryPlacement::Host`) and not mapped yet; the buffer
         // has `BYTES`.
         let mapped = unsafe { lab.device.map_memory(descriptors.memory, 0, BYTES, flags) }?.cast::<u8>();
         let functions = ext::descriptor_buffer::Device::new(&lab.instance.handle, &lab.device);
         let size = sizes.storage_buffer_descriptor_size;
-        Ok(Program { lab, functions, pipeline, layout, set_layout, size, descriptors, mapped })
+        Ok(DescriptorBufferPipeline { lab, functions, pipeline, layout, set_layout, size, descriptors, mapped })
     }
 
     /// Writes the descriptor of so many bytes of a buffer.
@@ -119,61 +119,61 @@ impl<'a> Program<'a> {
     }
 }
 
-fn addressed(lab: &Lab, name: &str, bytes: u64, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
+fn addressed_buffer(lab: &FaultContext, name: &str, bytes: u64, usage: vk::BufferUsageFlags, place: MemoryPlacement) -> Result<Buffer, Failure> {
     lab.buffer(name, bytes, usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS, place)
 }
 
-fn words(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+fn words(lab: &FaultContext, name: &str, bytes: u64) -> Result<Buffer, Failure> {
     let usage =
         vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-    addressed(lab, name, bytes, usage, Place::Device)
+    addressed_buffer(lab, name, bytes, usage, MemoryPlacement::Device)
 }
 
-fn address(lab: &Lab, buffer: &Buffer) -> u64 {
+fn address(lab: &FaultContext, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
     // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
 /// Descriptors are written after they were bound; of the source half may be there.
-fn double(options: &Options, is_unmapped: bool) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+fn double(options: &SampleOptions, is_unmapped: bool) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
     let (source, target) = (words(&lab, "source", SIZE)?, words(&lab, "target", SIZE)?);
-    let program = Program::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
-    let commands = lab.recorded(lab.main, "double", |commands| {
+    let program = DescriptorBufferPipeline::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
+    let commands = lab.record_new(lab.main, "double", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         program.dispatch(commands, &[]);
     })?;
-    program.write((0, 0), &source, lab.choose(SIZE / 2, SIZE));
+    program.write((0, 0), &source, lab.planted_or_fixed(SIZE / 2, SIZE));
     program.write((1, 0), &target, SIZE);
     if is_unmapped {
-        // SAFETY: `Program::new` mapped it, and nothing below uses `mapped` again (owner).
+        // SAFETY: `DescriptorBufferPipeline::new` mapped it, and nothing below uses `mapped` again (owner).
         unsafe { lab.device.unmap_memory(program.descriptors.memory) };
     }
     lab.submit_and_wait(&[commands])?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn read(options: &Options) -> Result<(), Failure> {
+fn read(options: &SampleOptions) -> Result<(), Failure> {
     double(options, false)
 }
 
-fn unmapped(options: &Options) -> Result<(), Failure> {
+fn unmapped(options: &SampleOptions) -> Result<(), Failure> {
     double(options, true)
 }
 
-fn index(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+fn index(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
     let (whole, target) = (words(&lab, "whole", SIZE)?, words(&lab, "target", SIZE)?);
     let choice = words(&lab, "choice", SIZE)?;
-    let program = Program::new(&lab, shader!("pick.comp"), &[4, 1, 1], 0)?;
+    let program = DescriptorBufferPipeline::new(&lab, shader!("pick.comp"), &[4, 1, 1], 0)?;
     (0..4).for_each(|element| program.write((0, element), &whole, SIZE));
     program.write((1, 0), &target, SIZE);
     program.write((2, 0), &choice, SIZE);
     lab.run_once("pick", |commands| {
         lab.fill(commands, &whole, 5);
-        lab.update(commands, &choice, &[lab.choose(4, 2)]);
+        lab.update(commands, &choice, &[lab.planted_or_fixed(4, 2)]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         program.dispatch(commands, &[]);
     })?;
@@ -181,11 +181,11 @@ fn index(options: &Options) -> Result<(), Failure> {
 }
 
 /// The set is there and not used.
-fn past(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let source = words(&lab, "source", lab.choose(SIZE - 4, SIZE))?;
+fn past(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let source = words(&lab, "source", lab.planted_or_fixed(SIZE - 4, SIZE))?;
     let target = words(&lab, "target", SIZE)?;
-    let program = Program::new(&lab, shader!("address.comp"), &[1], 16)?;
+    let program = DescriptorBufferPipeline::new(&lab, shader!("address.comp"), &[1], 16)?;
     program.write((0, 0), &target, SIZE);
     let constants: Vec<u8> = [&source, &target].iter().flat_map(|it| address(&lab, it).to_ne_bytes()).collect();
     lab.run_once("double", |commands| {
@@ -198,12 +198,12 @@ fn past(options: &Options) -> Result<(), Failure> {
 
 /// The one between uses all push constants, so that checks need a set of theirs for it. A set in a buffer that was
 /// chosen before it must be there behind it as well.
-fn between(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+fn between(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
     let [source, target, other] = ["source", "target", "other"].map(|it| words(&lab, it, SIZE));
     let (source, target, other) = (source?, target?, other?);
-    let program = Program::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
-    program.write((0, 0), &source, lab.choose(SIZE / 2, SIZE));
+    let program = DescriptorBufferPipeline::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
+    program.write((0, 0), &source, lab.planted_or_fixed(SIZE / 2, SIZE));
     program.write((1, 0), &target, SIZE);
     // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;

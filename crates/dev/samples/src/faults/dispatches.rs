@@ -3,10 +3,10 @@
 use ash::{khr, vk};
 
 use super::faults;
-use super::lab::{GREEN_WORD, Lab, SIZE, WORDS};
-use super::program::{Bound, Program};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Kernel, Needs, Place, binding_of, scope, shader};
+use super::lab::{GREEN_WORD, FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, BoundPipeline};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, ComputeKernel, Needs, MemoryPlacement, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -21,32 +21,32 @@ faults! {
     storage_image: "storage-image", "an image is copied while a shader may still write it.",
 }
 
-fn missing_barrier(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, between, target] = lab.words(["source", "between", "target"])?;
-    let scan = Kernel::new(&lab, shader!("scan.comp"), &[[source, between], [between, target]], 8)?;
+fn missing_barrier(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, between, target] = lab.word_buffers(["source", "between", "target"])?;
+    let scan = ComputeKernel::new(&lab, shader!("scan.comp"), &[[source, between], [between, target]], 8)?;
     let count = WORDS as u32;
     lab.run_once("two dispatches", |commands| {
         lab.fill(commands, &source, 1);
         lab.buffer_barrier(commands, &source, scope::COPY_WRITE, scope::COMPUTE_READ);
         lab.labeled(commands, "write", || scan.dispatch(&lab, commands, 0, &[1, count], count));
-        lab.mend(commands, scope::COMPUTE_WRITE, scope::COMPUTE_READ);
+        lab.barrier_if_fixed(commands, scope::COMPUTE_WRITE, scope::COMPUTE_READ);
         lab.labeled(commands, "read", || scan.dispatch(&lab, commands, 1, &[2, count], count));
     })?;
     let want: Vec<u32> = (1..=count).map(|it| it.min(4)).collect();
     lab.expect(&target, scope::COMPUTE_WRITE, &want)
 }
 
-fn indirect(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, parameters, target] = lab.words(["source", "parameters", "target"])?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+fn indirect(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, parameters, target] = lab.word_buffers(["source", "parameters", "target"])?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     lab.run_once("update and dispatch", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         lab.update(commands, &parameters, &[WORDS as u32 / 64, 1, 1]);
-        lab.mend(commands, scope::COPY_WRITE, scope::INDIRECT_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::INDIRECT_READ);
         program.bind(&lab, commands, &[]);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_dispatch_indirect(commands, parameters.handle, 0) };
@@ -55,11 +55,11 @@ fn indirect(options: &Options) -> Result<(), Failure> {
 }
 
 /// Two buffers are filled, the first with a barrier behind it; without the fault, only that one is read.
-fn specialization(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [first, second, target] = lab.words(["first", "second", "target"])?;
-    let bound = [Bound::Storage(&[first]), Bound::Storage(&[second]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("choose.comp"), &[lab.choose(1, 0)], &bound)?;
+fn specialization(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [first, second, target] = lab.word_buffers(["first", "second", "target"])?;
+    let bound = [ShaderResource::Storage(&[first]), ShaderResource::Storage(&[second]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("choose.comp"), &[lab.planted_or_fixed(1, 0)], &bound)?;
     lab.run_once("fill and choose", |commands| {
         lab.fill(commands, &first, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
@@ -70,17 +70,17 @@ fn specialization(options: &Options) -> Result<(), Failure> {
 }
 
 /// The barrier is on the one buffer that the shader reads.
-fn array(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [target] = lab.words(["target"])?;
-    let buffers = lab.words(["buffer 0", "buffer 1", "buffer 2", "buffer 3"])?;
-    let bound = [Bound::Storage(&buffers), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("element.comp"), &[], &bound)?;
+fn array(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [target] = lab.word_buffers(["target"])?;
+    let buffers = lab.word_buffers(["buffer 0", "buffer 1", "buffer 2", "buffer 3"])?;
+    let bound = [ShaderResource::Storage(&buffers), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("element.comp"), &[], &bound)?;
     lab.run_once("fill and pick", |commands| {
         for (number, buffer) in (0..).zip(&buffers) {
             lab.fill(commands, buffer, number);
         }
-        if lab.is_mended() {
+        if lab.is_fixed() {
             lab.buffer_barrier(commands, &buffers[2], scope::COPY_WRITE, scope::COMPUTE_READ);
         }
         program.dispatch(&lab, commands);
@@ -89,26 +89,26 @@ fn array(options: &Options) -> Result<(), Failure> {
 }
 
 /// Half of a buffer is filled; without the fault, the other half is read.
-fn dynamic_offset(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, target] = lab.words(["source", "target"])?;
-    let bound = [Bound::Dynamic(&source, SIZE / 2), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+fn dynamic_offset(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
+    let bound = [ShaderResource::Dynamic(&source, SIZE / 2), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     lab.run_once("fill a half", |commands| {
         lab.fill_buffer(commands, &source, (0, SIZE / 2), 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         lab.fill_buffer(commands, &source, (SIZE / 2, SIZE / 2), 8);
-        program.bind(&lab, commands, &[lab.choose(SIZE as u32 / 2, 0)]);
+        program.bind(&lab, commands, &[lab.planted_or_fixed(SIZE as u32 / 2, 0)]);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 128, 1, 1) };
     })?;
     lab.run_once("fill the rest", |commands| lab.fill_buffer(commands, &target, (SIZE / 2, SIZE / 2), 14))?;
-    lab.expect(&target, scope::COMPUTE_WRITE.or(scope::COPY_WRITE), &[14; WORDS])
+    lab.expect(&target, scope::COMPUTE_WRITE.union(scope::COPY_WRITE), &[14; WORDS])
 }
 
-fn push_descriptors(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { extensions: &[khr::push_descriptor::NAME], ..Needs::NOTHING })?;
-    let [source, target] = lab.words(["source", "target"])?;
+fn push_descriptors(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { extensions: &[khr::push_descriptor::NAME], ..Needs::NOTHING })?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let storage = vk::DescriptorType::STORAGE_BUFFER;
     let bindings = [0, 1].map(|it| binding_of(it, storage, 1, vk::ShaderStageFlags::COMPUTE));
     let flags = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
@@ -118,7 +118,7 @@ fn push_descriptors(options: &Options) -> Result<(), Failure> {
     let pushes = khr::push_descriptor::Device::new(&lab.instance.handle, &lab.device);
     lab.run_once("fill and push", |commands| {
         lab.fill(commands, &source, 7);
-        lab.mend(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         let infos = [[source.descriptor()], [target.descriptor()]];
         let write = |it: usize| {
             let write = vk::WriteDescriptorSet::default().dst_binding(it as u32).descriptor_type(storage);
@@ -135,13 +135,13 @@ fn push_descriptors(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn device_address(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::BufferDeviceAddress], ..Needs::NOTHING })?;
+fn device_address(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::BufferDeviceAddress], ..Needs::NOTHING })?;
     let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS
         | vk::BufferUsageFlags::TRANSFER_SRC
         | vk::BufferUsageFlags::TRANSFER_DST;
-    let source = lab.buffer("source", SIZE, usage, Place::Device)?;
-    let target = lab.buffer("target", SIZE, usage, Place::Device)?;
+    let source = lab.buffer("source", SIZE, usage, MemoryPlacement::Device)?;
+    let target = lab.buffer("target", SIZE, usage, MemoryPlacement::Device)?;
     let address = |buffer: &Buffer| {
         let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
         // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
@@ -153,7 +153,7 @@ fn device_address(options: &Options) -> Result<(), Failure> {
     let pipeline = lab.compute_pipeline(shader!("address.comp"), layout, &[])?;
     lab.run_once("fill and dispatch", |commands| {
         lab.fill(commands, &source, 7);
-        lab.mend(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             lab.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline);
@@ -164,13 +164,13 @@ fn device_address(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn storage_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([target], [image]) = (lab.words(["target"])?, lab.texels(["painted"])?);
-    let program = Program::compute(&lab, shader!("paint.comp"), &[], &[Bound::Texels(&image)])?;
+fn storage_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([target], [image]) = (lab.word_buffers(["target"])?, lab.color_images(["painted"])?);
+    let program = BoundPipeline::compute(&lab, shader!("paint.comp"), &[], &[ShaderResource::Texels(&image)])?;
     lab.run_once("paint and copy", |commands| {
         program.dispatch(&lab, commands);
-        lab.mend(commands, scope::COMPUTE_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COMPUTE_WRITE, scope::COPY_READ);
         lab.read_texels(commands, &image, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[GREEN_WORD; WORDS])

@@ -3,10 +3,10 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, Lab, SIZE};
-use super::program::{Bound, DYNAMIC, Program, RENDERING, attachment, rendering};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, GraphicsPipeline, Needs, Place, Scope, scope, shader};
+use super::lab::{EXTENT, FORMAT, GREEN_WORD, FaultContext, SIZE};
+use super::program::{ShaderResource, DYNAMIC, BoundPipeline, RENDERING, attachment, rendering};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, GraphicsPipeline, Needs, MemoryPlacement, BarrierScope, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -29,15 +29,15 @@ const INDICES: [u32; 6] = [0, 1, 2, 3, 4, 5];
 
 /// Writes, then draws into an image that must be green in the end, without the barrier between them.
 pub(super) fn picture(
-    lab: &Lab,
-    (from, to): (Scope, Scope),
+    lab: &FaultContext,
+    (from, to): (BarrierScope, BarrierScope),
     write: impl FnOnce(vk::CommandBuffer),
     draw: impl FnOnce(vk::CommandBuffer),
 ) -> Result<(), Failure> {
-    let [canvas] = lab.texels(["canvas"])?;
+    let [canvas] = lab.color_images(["canvas"])?;
     lab.run_once("write and draw", |commands| {
         write(commands);
-        lab.mend(commands, from, to);
+        lab.barrier_if_fixed(commands, from, to);
         let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
         lab.render(commands, &color, || draw(commands));
     })?;
@@ -45,13 +45,13 @@ pub(super) fn picture(
 }
 
 /// A pipeline that takes its corners from a vertex buffer.
-fn corners(lab: &Lab) -> Result<vk::Pipeline, Failure> {
+fn corners(lab: &FaultContext) -> Result<vk::Pipeline, Failure> {
     let binding = vk::VertexInputBindingDescription { binding: 0, stride: 8, input_rate: vk::VertexInputRate::VERTEX };
     let format = vk::Format::R32G32_SFLOAT;
     lab.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("corner.vert"),
         fragment: shader!("green.frag"),
-        middle: &[],
+        middle_stages: &[],
         layout: lab.pipeline_layout(&[], None)?,
         bindings: &[binding],
         attributes: &[vk::VertexInputAttributeDescription { location: 0, binding: 0, format, offset: 0 }],
@@ -59,13 +59,13 @@ fn corners(lab: &Lab) -> Result<vk::Pipeline, Failure> {
     })
 }
 
-fn vertex_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [vertices] = lab.words(["vertices"])?;
+fn vertex_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [vertices] = lab.word_buffers(["vertices"])?;
     let pipeline = corners(&lab)?;
     let write = |commands| lab.update(commands, &vertices, &CORNERS.map(f32::to_bits));
     picture(&lab, (scope::COPY_WRITE, scope::VERTEX_READ), write, |commands| {
-        lab.set_area(commands, EXTENT);
+        lab.set_viewport_and_scissor(commands, EXTENT);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             lab.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
@@ -76,10 +76,10 @@ fn vertex_buffer(options: &Options) -> Result<(), Failure> {
 }
 
 /// Other vertices of the same buffer are there already: the draw may take those.
-fn indexed_vertices(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([vertices, others], [canvas]) = (lab.words(["vertices", "others"])?, lab.texels(["canvas"])?);
-    let indices = lab.buffer("indices", SIZE, vk::BufferUsageFlags::INDEX_BUFFER, Place::Host)?;
+fn indexed_vertices(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([vertices, others], [canvas]) = (lab.word_buffers(["vertices", "others"])?, lab.color_images(["canvas"])?);
+    let indices = lab.buffer("indices", SIZE, vk::BufferUsageFlags::INDEX_BUFFER, MemoryPlacement::Host)?;
     lab.write(&indices, &std::array::from_fn::<u32, 12, _>(|it| it as u32))?;
     let pipeline = corners(&lab)?;
     let corners = CORNERS.map(f32::to_bits);
@@ -89,13 +89,13 @@ fn indexed_vertices(options: &Options) -> Result<(), Failure> {
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
     })?;
     let copy = [vk::BufferCopy { src_offset: 0, dst_offset: 48, size: 48 }];
-    let first = lab.choose(6, 0);
+    let first = lab.planted_or_fixed(6, 0);
     lab.run_once("write some and draw", |commands| {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_copy_buffer(commands, others.handle, vertices.handle, &copy) };
         let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
         lab.render(commands, &color, || {
-            lab.set_area(commands, EXTENT);
+            lab.set_viewport_and_scissor(commands, EXTENT);
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe {
                 lab.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
@@ -108,7 +108,7 @@ fn indexed_vertices(options: &Options) -> Result<(), Failure> {
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }
 
-fn draw_indexed(lab: &Lab, commands: vk::CommandBuffer, program: &Program, indices: &Buffer) {
+fn draw_indexed(lab: &FaultContext, commands: vk::CommandBuffer, program: &BoundPipeline, indices: &Buffer) {
     program.bind(lab, commands, &[]);
     // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe {
@@ -117,20 +117,20 @@ fn draw_indexed(lab: &Lab, commands: vk::CommandBuffer, program: &Program, indic
     }
 }
 
-fn index_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [indices] = lab.words(["indices"])?;
-    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+fn index_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [indices] = lab.word_buffers(["indices"])?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
     let write = |commands| lab.update(commands, &indices, &INDICES);
     picture(&lab, (scope::COPY_WRITE, scope::INDEX_READ), write, |commands| {
         draw_indexed(&lab, commands, &program, &indices);
     })
 }
 
-fn indirect(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [parameters] = lab.words(["parameters"])?;
-    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+fn indirect(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [parameters] = lab.word_buffers(["parameters"])?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
     let write = |commands| lab.update(commands, &parameters, &[6, 1, 0, 0]);
     picture(&lab, (scope::COPY_WRITE, scope::INDIRECT_READ), write, |commands| {
         program.bind(&lab, commands, &[]);
@@ -139,11 +139,11 @@ fn indirect(options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn indirect_count(options: &Options) -> Result<(), Failure> {
+fn indirect_count(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::DynamicRendering, Feature::DrawIndirectCount];
-    let lab = Lab::new(options, &Needs { features, ..Needs::NOTHING })?;
-    let [parameters, count] = lab.words(["parameters", "count"])?;
-    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+    let lab = FaultContext::new(options, &Needs { features, ..Needs::NOTHING })?;
+    let [parameters, count] = lab.word_buffers(["parameters", "count"])?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
     let write = |commands| {
         lab.update(commands, &parameters, &[6, 1, 0, 0]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::INDIRECT_READ);
@@ -156,20 +156,20 @@ fn indirect_count(options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn uniform_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [paint] = lab.words(["paint"])?;
-    let program = Program::graphics(&lab, DYNAMIC, shader!("uniform.frag"), &[Bound::Uniform(&paint)])?;
+fn uniform_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [paint] = lab.word_buffers(["paint"])?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("uniform.frag"), &[ShaderResource::Uniform(&paint)])?;
     let write = |commands| lab.update(commands, &paint, &GREEN_FLOATS);
     picture(&lab, (scope::COPY_WRITE, scope::UNIFORM_READ), write, |commands| program.draw(&lab, commands))
 }
 
-fn storage_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [source, paint] = lab.words(["source", "paint"])?;
-    let buffers = [Bound::Storage(&[source]), Bound::Storage(&[paint])];
-    let double = Program::compute(&lab, shader!("double.comp"), &[], &buffers)?;
-    let program = Program::graphics(&lab, DYNAMIC, shader!("storage.frag"), &[Bound::Storage(&[paint])])?;
+fn storage_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [source, paint] = lab.word_buffers(["source", "paint"])?;
+    let buffers = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[paint])];
+    let double = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &buffers)?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("storage.frag"), &[ShaderResource::Storage(&[paint])])?;
     let write = |commands| {
         lab.fill(commands, &source, 0);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_WRITE);
@@ -181,30 +181,30 @@ fn storage_buffer(options: &Options) -> Result<(), Failure> {
     picture(&lab, (scope::COMPUTE_WRITE, scope::FRAGMENT_READ), write, |commands| program.draw(&lab, commands))
 }
 
-fn sampled_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [texture] = lab.texels(["texture"])?;
-    let program = Program::graphics(&lab, DYNAMIC, shader!("sampled.frag"), &[Bound::Sampled(&texture)])?;
+fn sampled_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let [texture] = lab.color_images(["texture"])?;
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("sampled.frag"), &[ShaderResource::Sampled(&texture)])?;
     let write = |commands| lab.clear(commands, &texture);
     picture(&lab, (scope::COPY_WRITE, scope::FRAGMENT_READ), write, |commands| program.draw(&lab, commands))
 }
 
-fn secondary_draw(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let ([indices], [canvas]) = (lab.words(["indices"])?, lab.texels(["canvas"])?);
-    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+fn secondary_draw(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &RENDERING)?;
+    let ([indices], [canvas]) = (lab.word_buffers(["indices"])?, lab.color_images(["canvas"])?);
+    let program = BoundPipeline::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
     let formats = [FORMAT];
     let mut inherited = vk::CommandBufferInheritanceRenderingInfo::default()
         .color_attachment_formats(&formats)
         .rasterization_samples(vk::SampleCountFlags::TYPE_1);
     let inheritance = vk::CommandBufferInheritanceInfo::default().push_next(&mut inherited);
-    let secondary = lab.secondary("draw", &inheritance, |commands| draw_indexed(&lab, commands, &program, &indices))?;
+    let secondary = lab.record_secondary("draw", &inheritance, |commands| draw_indexed(&lab, commands, &program, &indices))?;
     lab.run_once("write and execute", |commands| {
         lab.update(commands, &indices, &INDICES);
-        lab.mend(commands, scope::COPY_WRITE, scope::INDEX_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::INDEX_READ);
         let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
         let contents = vk::RenderingFlags::CONTENTS_SECONDARY_COMMAND_BUFFERS;
-        lab.render_by(commands, &rendering().flags(contents).color_attachments(&color), || {
+        lab.render_with(commands, &rendering().flags(contents).color_attachments(&color), || {
             // SAFETY: recorded by this thread (owner).
             unsafe { lab.device.cmd_execute_commands(commands, &[secondary]) };
         });

@@ -3,9 +3,9 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{Lab, WORDS};
-use crate::arguments::Options;
-use crate::common::{Feature, Needs, Scope, scope};
+use super::lab::{FaultContext, WORDS};
+use crate::arguments::SampleOptions;
+use crate::common::{Feature, Needs, BarrierScope, scope};
 use crate::failure::Failure;
 
 faults! {
@@ -15,8 +15,8 @@ faults! {
 }
 
 /// Sets an event behind a fill and waits for it before a copy.
-fn split(lab: &Lab, set: Scope, is_waited_for: bool) -> Result<(), Failure> {
-    let [source, target] = lab.words(["source", "target"])?;
+fn split(lab: &FaultContext, set: BarrierScope, is_waited_for: bool) -> Result<(), Failure> {
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let event = lab.event("filled")?;
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
@@ -34,19 +34,19 @@ fn split(lab: &Lab, set: Scope, is_waited_for: bool) -> Result<(), Failure> {
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn stage(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    split(&lab, lab.choose(scope::COMPUTE_WRITE, scope::COPY_WRITE), true)
+fn stage(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    split(&lab, lab.planted_or_fixed(scope::COMPUTE_WRITE, scope::COPY_WRITE), true)
 }
 
-fn wait(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    split(&lab, scope::COPY_WRITE, lab.is_mended())
+fn wait(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    split(&lab, scope::COPY_WRITE, lab.is_fixed())
 }
 
-fn buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::Synchronization2], ..Needs::NOTHING })?;
-    let [source, other, target] = lab.words(["source", "other", "target"])?;
+fn buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::Synchronization2], ..Needs::NOTHING })?;
+    let [source, other, target] = lab.word_buffers(["source", "other", "target"])?;
     let event = lab.event("filled")?;
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
@@ -57,7 +57,7 @@ fn buffer(options: &Options) -> Result<(), Failure> {
             .dst_access_mask(vk::AccessFlags2::TRANSFER_READ)
             .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
             .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .buffer(lab.choose(other, source).handle)
+            .buffer(lab.planted_or_fixed(other, source).handle)
             .size(vk::WHOLE_SIZE)];
         let dependency = vk::DependencyInfo::default().buffer_memory_barriers(&barriers);
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).

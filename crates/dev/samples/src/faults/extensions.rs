@@ -5,10 +5,10 @@ use std::ptr::null;
 use ash::{ext, vk};
 
 use super::faults;
-use super::lab::{GREEN_WORD, Lab, SIZE, WORDS};
-use super::program::{Bound, DYNAMIC, Program, attachment};
-use crate::arguments::Options;
-use crate::common::{Feature, Needs, Place, Scope, scope, shader};
+use super::lab::{GREEN_WORD, FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, DYNAMIC, BoundPipeline, attachment};
+use crate::arguments::SampleOptions;
+use crate::common::{Feature, Needs, MemoryPlacement, BarrierScope, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -18,19 +18,19 @@ faults! {
 
 }
 
-fn condition(options: &Options) -> Result<(), Failure> {
+fn condition(options: &SampleOptions) -> Result<(), Failure> {
     let name = ext::conditional_rendering::NAME;
-    let lab = Lab::new(
+    let lab = FaultContext::new(
         options,
         &Needs { features: &[Feature::ConditionalRendering], extensions: &[name], ..Needs::NOTHING },
     )?;
-    let [source, target] = lab.words(["source", "target"])?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let usage = vk::BufferUsageFlags::CONDITIONAL_RENDERING_EXT | vk::BufferUsageFlags::TRANSFER_DST;
-    let condition = lab.buffer("condition", SIZE, usage, Place::Device)?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    let condition = lab.buffer("condition", SIZE, usage, MemoryPlacement::Device)?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("double.comp"), &[], &bound)?;
     let conditions = ext::conditional_rendering::Device::new(&lab.instance.handle, &lab.device);
-    let to = Scope {
+    let to = BarrierScope {
         stages: vk::PipelineStageFlags::CONDITIONAL_RENDERING_EXT,
         access: vk::AccessFlags::CONDITIONAL_RENDERING_READ_EXT,
     };
@@ -38,7 +38,7 @@ fn condition(options: &Options) -> Result<(), Failure> {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         lab.fill(commands, &condition, 1);
-        lab.mend(commands, scope::COPY_WRITE, to);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, to);
         let begin = vk::ConditionalRenderingBeginInfoEXT::default().buffer(condition.handle);
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe { (conditions.fp().cmd_begin_conditional_rendering_ext)(commands, &begin) };
@@ -49,16 +49,16 @@ fn condition(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn feedback(options: &Options) -> Result<(), Failure> {
+fn feedback(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::TransformFeedback, Feature::DynamicRendering];
-    let lab = Lab::new(options, &Needs { features, extensions: &[ext::transform_feedback::NAME], ..Needs::NOTHING })?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
+    let lab = FaultContext::new(options, &Needs { features, extensions: &[ext::transform_feedback::NAME], ..Needs::NOTHING })?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     let usage = vk::BufferUsageFlags::TRANSFORM_FEEDBACK_BUFFER_EXT | vk::BufferUsageFlags::TRANSFER_SRC;
-    let captured = lab.buffer("captured", SIZE, usage, Place::Device)?;
+    let captured = lab.buffer("captured", SIZE, usage, MemoryPlacement::Device)?;
     let shaders = (shader!("feedback.vert"), &[][..], shader!("green.frag"));
-    let program = Program::of_shaders(&lab, DYNAMIC, shaders, &[])?;
+    let program = BoundPipeline::of_shaders(&lab, DYNAMIC, shaders, &[])?;
     let feedbacks = ext::transform_feedback::Device::new(&lab.instance.handle, &lab.device);
-    let from = Scope {
+    let from = BarrierScope {
         stages: vk::PipelineStageFlags::TRANSFORM_FEEDBACK_EXT,
         access: vk::AccessFlags::TRANSFORM_FEEDBACK_WRITE_EXT,
     };
@@ -78,26 +78,26 @@ fn feedback(options: &Options) -> Result<(), Failure> {
                 (functions.cmd_end_transform_feedback_ext)(commands, 0, 0, null(), null());
             }
         });
-        lab.mend(commands, from, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, from, scope::COPY_READ);
         lab.copy_buffer(commands, &captured, &target);
     })?;
     // The last triangle does not fit.
     let full = WORDS / 12 * 12;
-    match lab.is_mended() {
+    match lab.is_fixed() {
         true => lab.expect_words(&lab.download(&target, scope::COPY_WRITE)?[..full], &vec![7; full]),
         false => Ok(()),
     }
 }
 
-fn mesh(options: &Options) -> Result<(), Failure> {
+fn mesh(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::MeshShader, Feature::DynamicRendering];
-    let lab = Lab::new(options, &Needs { features, extensions: &[ext::mesh_shader::NAME], ..Needs::NOTHING })?;
-    let ([parameters], [canvas]) = (lab.words(["parameters"])?, lab.texels(["canvas"])?);
-    let program = Program::of_shaders(&lab, DYNAMIC, (shader!("square.mesh"), &[], shader!("green.frag")), &[])?;
+    let lab = FaultContext::new(options, &Needs { features, extensions: &[ext::mesh_shader::NAME], ..Needs::NOTHING })?;
+    let ([parameters], [canvas]) = (lab.word_buffers(["parameters"])?, lab.color_images(["canvas"])?);
+    let program = BoundPipeline::of_shaders(&lab, DYNAMIC, (shader!("square.mesh"), &[], shader!("green.frag")), &[])?;
     let meshes = ext::mesh_shader::Device::new(&lab.instance.handle, &lab.device);
     lab.run_once("update and draw", |commands| {
         lab.update(commands, &parameters, &[1, 1, 1]);
-        lab.mend(commands, scope::COPY_WRITE, scope::INDIRECT_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::INDIRECT_READ);
         lab.render(commands, &[attachment(&canvas, vk::AttachmentLoadOp::CLEAR)], || {
             program.bind(&lab, commands, &[]);
             // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).

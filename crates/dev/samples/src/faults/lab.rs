@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 use ash::vk;
 
-use crate::arguments::{Fault, Options};
-use crate::common::{Buffer, Gpu, Image, Needs, Place, Scope, image_info, scope};
+use crate::arguments::{FaultMode, SampleOptions};
+use crate::common::{Buffer, Gpu, SampleImage, Needs, MemoryPlacement, BarrierScope, image_info, scope};
 use crate::failure::Failure;
 
 pub(super) const SIDE: u32 = 16;
@@ -22,12 +22,12 @@ pub(super) const GREEN: vk::ClearColorValue = vk::ClearColorValue { float32: [0.
 pub(super) const GREEN_WORD: u32 = 0xFF00_FF00;
 
 /// A device on which a fault is planted, or mended.
-pub(super) struct Lab<'a> {
+pub(super) struct FaultContext<'a> {
     gpu: Gpu,
-    options: &'a Options,
+    options: &'a SampleOptions,
 }
 
-impl Deref for Lab<'_> {
+impl Deref for FaultContext<'_> {
     type Target = Gpu;
 
     fn deref(&self) -> &Gpu {
@@ -35,76 +35,76 @@ impl Deref for Lab<'_> {
     }
 }
 
-impl<'a> Lab<'a> {
-    pub(super) fn new(options: &'a Options, needs: &Needs) -> Result<Lab<'a>, Failure> {
-        Ok(Lab::of(Gpu::new(needs)?, options))
+impl<'a> FaultContext<'a> {
+    pub(super) fn new(options: &'a SampleOptions, needs: &Needs) -> Result<FaultContext<'a>, Failure> {
+        Ok(FaultContext::of(Gpu::new(needs)?, options))
     }
 
-    pub(super) fn of(gpu: Gpu, options: &'a Options) -> Lab<'a> {
-        Lab { gpu, options }
+    pub(super) fn of(gpu: Gpu, options: &'a SampleOptions) -> FaultContext<'a> {
+        FaultContext { gpu, options }
     }
 
     /// With a second queue that is not the main one.
-    pub(super) fn with_two_queues(options: &'a Options) -> Result<Lab<'a>, Failure> {
-        let lab = Lab::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
+    pub(super) fn with_two_queues(options: &'a SampleOptions) -> Result<FaultContext<'a>, Failure> {
+        let lab = FaultContext::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
         match lab.main == lab.second {
-            true => Err(Failure::Lacks("the device has one queue only".to_owned())),
+            true => Err(Failure::Unsupported("the device has one queue only".to_owned())),
             false => Ok(lab),
         }
     }
 
     /// One or the other, as the user wishes.
-    pub(super) fn choose<T>(&self, planted: T, mended: T) -> T {
+    pub(super) fn planted_or_fixed<T>(&self, planted: T, mended: T) -> T {
         match self.options.fault {
-            Fault::Planted => planted,
-            Fault::Mended => mended,
+            FaultMode::Planted => planted,
+            FaultMode::Fixed => mended,
         }
     }
 
-    pub(super) fn is_mended(&self) -> bool {
-        self.choose(false, true)
+    pub(super) fn is_fixed(&self) -> bool {
+        self.planted_or_fixed(false, true)
     }
 
     /// The barrier that the fault leaves out.
-    pub(super) fn mend(&self, commands: vk::CommandBuffer, from: Scope, to: Scope) {
-        if self.is_mended() {
+    pub(super) fn barrier_if_fixed(&self, commands: vk::CommandBuffer, from: BarrierScope, to: BarrierScope) {
+        if self.is_fixed() {
             self.memory_barrier(commands, from, to);
         }
     }
 
     /// Buffers for any use.
-    pub(super) fn words<const N: usize>(&self, names: [&str; N]) -> Result<[Buffer; N], Failure> {
-        let made = names.iter().map(|it| self.buffer(it, SIZE, any_buffer(), Place::Device));
+    pub(super) fn word_buffers<const N: usize>(&self, names: [&str; N]) -> Result<[Buffer; N], Failure> {
+        let made = names.iter().map(|it| self.buffer(it, SIZE, any_buffer(), MemoryPlacement::Device));
         let made = made.collect::<Result<Vec<_>, _>>()?;
         Ok(std::array::from_fn(|at| made[at]))
     }
 
     /// Color images for any use.
-    pub(super) fn texels<const N: usize>(&self, names: [&str; N]) -> Result<[Image; N], Failure> {
+    pub(super) fn color_images<const N: usize>(&self, names: [&str; N]) -> Result<[SampleImage; N], Failure> {
         let info = image_info(FORMAT, EXTENT).usage(any_image());
-        let made = names.iter().map(|it| self.texels_of(it, &info)).collect::<Result<Vec<_>, _>>()?;
+        let made = names.iter().map(|it| self.prepared_image(it, &info)).collect::<Result<Vec<_>, _>>()?;
         Ok(std::array::from_fn(|at| made[at]))
     }
 
-    pub(super) fn depths(&self, name: &str) -> Result<Image, Failure> {
+    pub(super) fn depth_image(&self, name: &str) -> Result<SampleImage, Failure> {
         let usage = transfers() | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
-        self.texels_of(name, &image_info(vk::Format::D32_SFLOAT, EXTENT).usage(usage))
+        self.prepared_image(name, &image_info(vk::Format::D32_SFLOAT, EXTENT).usage(usage))
     }
 
-    pub(super) fn multisampled(&self, name: &str) -> Result<Image, Failure> {
+    pub(super) fn multisampled_image(&self, name: &str) -> Result<SampleImage, Failure> {
         let usage = transfers() | vk::ImageUsageFlags::COLOR_ATTACHMENT;
         let info = image_info(FORMAT, EXTENT).usage(usage).samples(vk::SampleCountFlags::TYPE_4);
-        self.texels_of(name, &info)
+        self.prepared_image(name, &info)
     }
 
     /// An image that is ready for any use.
-    pub(super) fn texels_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
+    pub(super) fn prepared_image(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<SampleImage, Failure> {
         let image = self.image_of(name, info)?;
         self.run_once("prepare", |commands| self.prepare(commands, &image))?;
         Ok(image)
     }
 
-    pub(super) fn prepare(&self, commands: vk::CommandBuffer, image: &Image) {
+    pub(super) fn prepare(&self, commands: vk::CommandBuffer, image: &SampleImage) {
         let fresh = (scope::NOTHING, vk::ImageLayout::UNDEFINED);
         self.image_barrier(commands, image, fresh, (scope::ALL, LAYOUT));
     }
@@ -120,38 +120,38 @@ impl<'a> Lab<'a> {
         unsafe { self.device.cmd_update_buffer(commands, buffer.handle, 0, &bytes) };
     }
 
-    pub(super) fn clear(&self, commands: vk::CommandBuffer, image: &Image) {
+    pub(super) fn clear(&self, commands: vk::CommandBuffer, image: &SampleImage) {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.device.cmd_clear_color_image(commands, image.handle, LAYOUT, &GREEN, &[image.range()]) };
     }
 
     /// Copies the texels of the first level to a buffer.
-    pub(super) fn read_texels(&self, commands: vk::CommandBuffer, image: &Image, target: &Buffer) {
-        let region = [image.region(0, 0)];
+    pub(super) fn read_texels(&self, commands: vk::CommandBuffer, image: &SampleImage, target: &Buffer) {
+        let region = [image.buffer_copy_region(0, 0)];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.device.cmd_copy_image_to_buffer(commands, image.handle, LAYOUT, target.handle, &region) };
     }
 
-    pub(super) fn write_texels(&self, commands: vk::CommandBuffer, source: &Buffer, image: &Image) {
-        let region = [image.region(0, 0)];
+    pub(super) fn write_texels(&self, commands: vk::CommandBuffer, source: &Buffer, image: &SampleImage) {
+        let region = [image.buffer_copy_region(0, 0)];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.device.cmd_copy_buffer_to_image(commands, source.handle, image.handle, LAYOUT, &region) };
     }
 
     /// Compares all of a buffer that was written in scope `from`; with the fault nothing is defined.
-    pub(super) fn expect(&self, buffer: &Buffer, from: Scope, want: &[u32]) -> Result<(), Failure> {
-        match self.is_mended() {
+    pub(super) fn expect(&self, buffer: &Buffer, from: BarrierScope, want: &[u32]) -> Result<(), Failure> {
+        match self.is_fixed() {
             true => self.options.check.words("the result", &self.download(buffer, from)?, want),
             false => Ok(()),
         }
     }
 
     /// Compares the texels of the first level, which are all alike.
-    pub(super) fn expect_texels(&self, image: &Image, from: Scope, want: u32) -> Result<(), Failure> {
-        if !self.is_mended() {
+    pub(super) fn expect_texels(&self, image: &SampleImage, from: BarrierScope, want: u32) -> Result<(), Failure> {
+        if !self.is_fixed() {
             return Ok(());
         }
-        let [copy] = self.words(["copy"])?;
+        let [copy] = self.word_buffers(["copy"])?;
         self.run_once("read the texels", |commands| {
             self.memory_barrier(commands, from, scope::COPY_READ);
             self.read_texels(commands, image, &copy);
@@ -161,7 +161,7 @@ impl<'a> Lab<'a> {
 
     /// Compares a value of the host.
     pub(super) fn expect_words(&self, got: &[u32], want: &[u32]) -> Result<(), Failure> {
-        match self.is_mended() {
+        match self.is_fixed() {
             true => self.options.check.words("the result", got, want),
             false => Ok(()),
         }

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use crate::arguments::Options;
+use super::lab::{FaultContext, SIZE, WORDS};
+use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, binding_of, scope, shader};
 use crate::failure::Failure;
 
@@ -28,8 +28,8 @@ const CHOICE: u32 = 2;
 const SHORT: u64 = 64;
 
 /// Copies the third of four buffers, which may be written after they were bound.
-struct Pick<'a> {
-    lab: &'a Lab<'a>,
+struct LateBoundDispatch<'a> {
+    lab: &'a FaultContext<'a>,
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
     set: vk::DescriptorSet,
@@ -37,9 +37,9 @@ struct Pick<'a> {
     target: Buffer,
 }
 
-impl<'a> Pick<'a> {
-    fn new(lab: &'a Lab) -> Result<Pick<'a>, Failure> {
-        let [whole, target, choice] = lab.words(["whole", "target", "choice"])?;
+impl<'a> LateBoundDispatch<'a> {
+    fn new(lab: &'a FaultContext) -> Result<LateBoundDispatch<'a>, Failure> {
+        let [whole, target, choice] = lab.word_buffers(["whole", "target", "choice"])?;
         let bindings = [(0, 4), (1, 1), (2, 1)].map(|(at, count)| binding_of(at, STORAGE, count, COMPUTE));
         let late = vk::DescriptorBindingFlags::UPDATE_AFTER_BIND | vk::DescriptorBindingFlags::PARTIALLY_BOUND;
         let flags = [late, vk::DescriptorBindingFlags::empty(), vk::DescriptorBindingFlags::empty()];
@@ -48,7 +48,7 @@ impl<'a> Pick<'a> {
         let info = info.flags(vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL).push_next(&mut flags);
         let set_layout = lab.set_layout_of(&info)?;
         let pool_flags = vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
-        let pool = lab.keep(lab.loose_descriptor_pool(1, &[(STORAGE, 6)], pool_flags)?);
+        let pool = lab.destroy_at_end(lab.unowned_descriptor_pool(1, &[(STORAGE, 6)], pool_flags)?);
         let set = lab.descriptor_set(pool, set_layout)?;
         lab.write_buffers(set, (1, 0), STORAGE, &[target]);
         lab.write_buffers(set, (2, 0), STORAGE, &[choice]);
@@ -59,7 +59,7 @@ impl<'a> Pick<'a> {
         })?;
         let layout = lab.pipeline_layout(&[set_layout], None)?;
         let pipeline = lab.compute_pipeline(shader!("pick.comp"), layout, &[])?;
-        Ok(Pick { lab, pipeline, layout, set, whole, target })
+        Ok(LateBoundDispatch { lab, pipeline, layout, set, whole, target })
     }
 
     fn dispatch(&self, commands: vk::CommandBuffer) {
@@ -88,26 +88,26 @@ impl<'a> Pick<'a> {
 }
 
 /// Nothing of the array is written when the dispatch is recorded.
-fn never(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &LATE)?;
-    let pick = Pick::new(&lab)?;
-    let commands = lab.recorded(lab.main, "pick", |commands| pick.dispatch(commands))?;
-    (0..4).filter(|it| lab.is_mended() || *it != CHOICE).for_each(|it| pick.write(it, SIZE));
+fn never(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &LATE)?;
+    let pick = LateBoundDispatch::new(&lab)?;
+    let commands = lab.record_new(lab.main, "pick", |commands| pick.dispatch(commands))?;
+    (0..4).filter(|it| lab.is_fixed() || *it != CHOICE).for_each(|it| pick.write(it, SIZE));
     pick.run(commands)
 }
 
 /// By the time of recording it is the other way round: then too little is bound where nothing is wrong.
-fn short(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &LATE)?;
-    let pick = Pick::new(&lab)?;
+fn short(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &LATE)?;
+    let pick = LateBoundDispatch::new(&lab)?;
     (0..4).for_each(|it| pick.write(it, SIZE));
-    pick.write(CHOICE, lab.choose(SIZE, SHORT));
+    pick.write(CHOICE, lab.planted_or_fixed(SIZE, SHORT));
     let inheritance = vk::CommandBufferInheritanceInfo::default();
-    let secondary = lab.secondary("pick", &inheritance, |commands| pick.dispatch(commands))?;
-    let commands = lab.recorded(lab.main, "execute", |commands| {
+    let secondary = lab.record_secondary("pick", &inheritance, |commands| pick.dispatch(commands))?;
+    let commands = lab.record_new(lab.main, "execute", |commands| {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_execute_commands(commands, &[secondary]) };
     })?;
-    pick.write(CHOICE, lab.choose(SHORT, SIZE));
+    pick.write(CHOICE, lab.planted_or_fixed(SHORT, SIZE));
     pick.run(commands)
 }

@@ -3,9 +3,9 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, Lab, SIZE, WORDS, any_image};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Image, Needs, Place, image_info, scope};
+use super::lab::{EXTENT, FORMAT, GREEN_WORD, FaultContext, SIZE, WORDS, any_image};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, SampleImage, Needs, MemoryPlacement, image_info, scope};
 use crate::failure::Failure;
 
 faults! {
@@ -20,7 +20,7 @@ const TRANSFERS: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
 
 /// A kept buffer without memory, and what it needs.
 fn buffer(
-    lab: &Lab,
+    lab: &FaultContext,
     name: &str,
     flags: vk::BufferCreateFlags,
     size: u64,
@@ -28,35 +28,35 @@ fn buffer(
     let info = vk::BufferCreateInfo::default().flags(flags).size(size).usage(TRANSFERS);
     // SAFETY: `info` lives until the call returns (lifetime).
     unsafe {
-        let handle = lab.name(lab.keep(lab.device.create_buffer(&info, None)?), name);
+        let handle = lab.name(lab.destroy_at_end(lab.device.create_buffer(&info, None)?), name);
         Ok((handle, lab.device.get_buffer_memory_requirements(handle)))
     }
 }
 
 /// Memory for both of them at its beginning.
-fn memory(lab: &Lab, one: vk::MemoryRequirements, two: vk::MemoryRequirements) -> Result<vk::DeviceMemory, Failure> {
+fn memory(lab: &FaultContext, one: vk::MemoryRequirements, two: vk::MemoryRequirements) -> Result<vk::DeviceMemory, Failure> {
     let both = vk::MemoryRequirements {
         size: one.size.max(two.size),
         alignment: one.alignment.max(two.alignment),
         memory_type_bits: one.memory_type_bits & two.memory_type_bits,
     };
-    Ok(lab.keep(lab.allocate("shared memory", both, Place::Device)?))
+    Ok(lab.destroy_at_end(lab.allocate("shared memory", both, MemoryPlacement::Device)?))
 }
 
 /// Fills one buffer and copies the other, which is the same memory.
-fn fill_and_copy(lab: &Lab, handles: [vk::Buffer; 2], memory: vk::DeviceMemory, size: u64) -> Result<(), Failure> {
+fn fill_and_copy(lab: &FaultContext, handles: [vk::Buffer; 2], memory: vk::DeviceMemory, size: u64) -> Result<(), Failure> {
     let [first, second] = handles.map(|handle| Buffer { handle, memory, size });
-    let target = lab.buffer("target", size, TRANSFERS, Place::Device)?;
+    let target = lab.buffer("target", size, TRANSFERS, MemoryPlacement::Device)?;
     lab.run_once("fill and copy", |commands| {
         lab.fill_buffer(commands, &first, (0, size), 7);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.copy_buffer(commands, &second, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &vec![7; (size / 4) as usize])
 }
 
-fn buffers(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn buffers(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let (first, one) = buffer(&lab, "first", vk::BufferCreateFlags::empty(), SIZE)?;
     let (second, two) = buffer(&lab, "second", vk::BufferCreateFlags::empty(), SIZE)?;
     let memory = memory(&lab, one, two)?;
@@ -67,24 +67,24 @@ fn buffers(options: &Options) -> Result<(), Failure> {
     fill_and_copy(&lab, [first, second], memory, SIZE)
 }
 
-fn image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let (handle, one) = buffer(&lab, "buffer", vk::BufferCreateFlags::empty(), SIZE)?;
     let info = image_info(FORMAT, EXTENT).usage(any_image());
     // SAFETY: `info` lives until the call returns; `memory` followed the requirements of both, and each is bound once
     // (lifetime).
     let (memory, image) = unsafe {
-        let image = lab.keep(lab.device.create_image(&info, None)?);
+        let image = lab.destroy_at_end(lab.device.create_image(&info, None)?);
         let memory = memory(&lab, one, lab.device.get_image_memory_requirements(image))?;
         lab.device.bind_buffer_memory(handle, memory, 0)?;
         lab.device.bind_image_memory(image, memory, 0)?;
-        (memory, lab.viewed("image", image, &info)?)
+        (memory, lab.image_with_view("image", image, &info)?)
     };
-    let [target] = lab.words(["target"])?;
+    let [target] = lab.word_buffers(["target"])?;
     copy_and_clear(&lab, &Buffer { handle, memory, size: SIZE }, &image, &target)
 }
 
-fn copy_and_clear(lab: &Lab, buffer: &Buffer, image: &Image, target: &Buffer) -> Result<(), Failure> {
+fn copy_and_clear(lab: &FaultContext, buffer: &Buffer, image: &SampleImage, target: &Buffer) -> Result<(), Failure> {
     lab.run_once("copy and clear", |commands| {
         lab.prepare(commands, image);
         // That was about the image, and not about the buffer.
@@ -92,16 +92,16 @@ fn copy_and_clear(lab: &Lab, buffer: &Buffer, image: &Image, target: &Buffer) ->
         lab.fill(commands, buffer, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.copy_buffer(commands, buffer, target);
-        lab.mend(commands, scope::COPY_READ, scope::COPY_WRITE);
+        lab.barrier_if_fixed(commands, scope::COPY_READ, scope::COPY_WRITE);
         lab.clear(commands, image);
     })?;
     lab.expect(target, scope::COPY_WRITE, &[7; WORDS])?;
     lab.expect_texels(image, scope::COPY_WRITE, GREEN_WORD)
 }
 
-fn sparse(options: &Options) -> Result<(), Failure> {
+fn sparse(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::SparseBinding, Feature::SparseResidencyAliased];
-    let lab = Lab::new(options, &Needs { features, ..Needs::NOTHING })?;
+    let lab = FaultContext::new(options, &Needs { features, ..Needs::NOTHING })?;
     let flags = vk::BufferCreateFlags::SPARSE_BINDING | vk::BufferCreateFlags::SPARSE_ALIASED;
     // A page of a sparse buffer is as large as its alignment.
     let size = buffer(&lab, "page", flags, SIZE)?.1.alignment;

@@ -4,10 +4,10 @@ use ash::{ext, vk};
 
 use super::draws::{GREEN_FLOATS, picture};
 use super::faults;
-use super::lab::{EXTENT, Lab, SIZE, WORDS};
-use super::program::{Bound, SCREEN, described_set};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Scope, Shader, scope, shader, words_of_bytes};
+use super::lab::{EXTENT, FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, SCREEN, described_set};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, BarrierScope, Shader, scope, shader, words_of_bytes};
 use crate::failure::Failure;
 
 faults! {
@@ -31,39 +31,39 @@ const COMPUTE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 
 /// How much of what there may be a layout has besides what its shaders need.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Left,
+enum LayoutSpace {
+    Free,
     NoConstants,
-    Nothing,
+    Full,
 }
 
 /// Shader objects, and what they use.
-struct Objects<'a> {
-    lab: &'a Lab<'a>,
+struct BoundShaderObjects<'a> {
+    lab: &'a FaultContext<'a>,
     functions: ext::shader_object::Device,
     shaders: Vec<(vk::ShaderStageFlags, vk::ShaderEXT)>,
     layout: vk::PipelineLayout,
     set: vk::DescriptorSet,
 }
 
-impl<'a> Objects<'a> {
+impl<'a> BoundShaderObjects<'a> {
     fn new(
-        lab: &'a Lab,
+        lab: &'a FaultContext,
         shaders: &[Shader],
         flags: vk::ShaderCreateFlagsEXT,
-        bound: &[Bound],
-        room: Room,
-    ) -> Result<Objects<'a>, Failure> {
+        bound: &[ShaderResource],
+        room: LayoutSpace,
+    ) -> Result<BoundShaderObjects<'a>, Failure> {
         // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
         let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
         let (set_layout, set) = described_set(lab, bound)?;
         let mut sets = vec![set_layout];
-        if room == Room::Nothing {
+        if room == LayoutSpace::Full {
             let empty = lab.set_layout_of(&vk::DescriptorSetLayoutCreateInfo::default())?;
             sets.resize(limits.max_bound_descriptor_sets as usize, empty);
         }
         let range = vk::PushConstantRange { stage_flags: COMPUTE, offset: 0, size: limits.max_push_constants_size };
-        let range = (room != Room::Left).then_some(range);
+        let range = (room != LayoutSpace::Free).then_some(range);
         let layout = lab.pipeline_layout(&sets, range)?;
         let functions = ext::shader_object::Device::new(&lab.instance.handle, &lab.device);
         let info = |it: &Shader| {
@@ -82,7 +82,7 @@ impl<'a> Objects<'a> {
         // SAFETY: `infos` live until the call returns, and the feature is enabled (lifetime, feature).
         let made = unsafe { functions.create_shaders(&infos, None) }.map_err(|it| it.1)?;
         let made = shaders.iter().zip(made).map(|(it, made)| (it.stage(), lab.name(made, it.name))).collect();
-        Ok(Objects { lab, functions, shaders: made, layout, set })
+        Ok(BoundShaderObjects { lab, functions, shaders: made, layout, set })
     }
 
     /// Binds some of the objects, and the set.
@@ -133,7 +133,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-impl Drop for Objects<'_> {
+impl Drop for BoundShaderObjects<'_> {
     fn drop(&mut self) {
         // SAFETY: the device is idle after waiting, so no submitted command uses the object (lifetime).
         unsafe {
@@ -147,9 +147,9 @@ fn with_code<'a>(info: vk::ShaderCreateInfoEXT<'a>, words: &'a [u32]) -> vk::Sha
     vk::ShaderCreateInfoEXT { code_size: size_of_val(words), p_code: words.as_ptr().cast(), ..info }
 }
 
-fn storage(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+fn storage(lab: &FaultContext, name: &str, bytes: u64) -> Result<Buffer, Failure> {
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    lab.buffer(name, bytes, usage, Place::Device)
+    lab.buffer(name, bytes, usage, MemoryPlacement::Device)
 }
 
 fn none() -> vk::ShaderCreateFlagsEXT {
@@ -157,12 +157,12 @@ fn none() -> vk::ShaderCreateFlagsEXT {
 }
 
 /// The source has half the words.
-fn double(options: &Options, room: Room) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let [target] = lab.words(["target"])?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let objects = Objects::new(&lab, &[shader!("double.comp")], none(), &bound, room)?;
+fn double(options: &SampleOptions, room: LayoutSpace) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let [target] = lab.word_buffers(["target"])?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE))?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let objects = BoundShaderObjects::new(&lab, &[shader!("double.comp")], none(), &bound, room)?;
     lab.run_once("double", |commands| {
         lab.fill_buffer(commands, &source, (0, source.size), 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
@@ -171,36 +171,36 @@ fn double(options: &Options, room: Room) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn compute(options: &Options) -> Result<(), Failure> {
-    double(options, Room::Left)
+fn compute(options: &SampleOptions) -> Result<(), Failure> {
+    double(options, LayoutSpace::Free)
 }
 
-fn set(options: &Options) -> Result<(), Failure> {
-    double(options, Room::NoConstants)
+fn set(options: &SampleOptions) -> Result<(), Failure> {
+    double(options, LayoutSpace::NoConstants)
 }
 
-fn full(options: &Options) -> Result<(), Failure> {
-    double(options, Room::Nothing)
+fn full(options: &SampleOptions) -> Result<(), Failure> {
+    double(options, LayoutSpace::Full)
 }
 
 /// The first fault of an invocation is remembered with its details, the others as bits; so it is done again and again.
-fn many(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE * 6))?;
-    let [target] = lab.words(["target"])?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let objects = Objects::new(&lab, &[shader!("many.comp")], none(), &bound, Room::Left)?;
+fn many(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE * 6))?;
+    let [target] = lab.word_buffers(["target"])?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let objects = BoundShaderObjects::new(&lab, &[shader!("many.comp")], none(), &bound, LayoutSpace::Free)?;
     lab.run_once("fill", |commands| {
         lab.fill_buffer(commands, &source, (0, source.size), 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
     })?;
     let is_checked = std::env::var_os("LAVASCOPE_GPU").is_some();
-    for _ in 0..if is_checked { lab.choose(20, 1) } else { 1 } {
+    for _ in 0..if is_checked { lab.planted_or_fixed(20, 1) } else { 1 } {
         lab.run_once("sum", |commands| {
             lab.memory_barrier(commands, scope::COMPUTE_WRITE, scope::ALL);
             objects.dispatch(commands);
         })?;
-        if is_checked && !lab.is_mended() {
+        if is_checked && !lab.is_fixed() {
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
@@ -209,15 +209,15 @@ fn many(options: &Options) -> Result<(), Failure> {
 
 /// The two triangles of the picture.
 const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
-const VERTEX_READ: Scope =
-    Scope { stages: vk::PipelineStageFlags::VERTEX_SHADER, access: vk::AccessFlags::SHADER_READ };
+const VERTEX_READ: BarrierScope =
+    BarrierScope { stages: vk::PipelineStageFlags::VERTEX_SHADER, access: vk::AccessFlags::SHADER_READ };
 
 /// Draws with the vertex shader and each of the fragment shaders; half of the corners may be there.
-fn corners(options: &Options, shaders: &[Shader], flags: vk::ShaderCreateFlagsEXT) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let count = lab.choose(6, 12);
+fn corners(options: &SampleOptions, shaders: &[Shader], flags: vk::ShaderCreateFlagsEXT) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let count = lab.planted_or_fixed(6, 12);
     let corners = storage(&lab, "corners", count as u64 * 4)?;
-    let objects = Objects::new(&lab, shaders, flags, &[Bound::Storage(&[corners])], Room::Left)?;
+    let objects = BoundShaderObjects::new(&lab, shaders, flags, &[ShaderResource::Storage(&[corners])], LayoutSpace::Free)?;
     let write = |commands| {
         let words: Vec<u32> = CORNERS[..count].iter().map(|it| it.to_bits()).collect();
         lab.update(commands, &corners, &words);
@@ -233,24 +233,24 @@ fn corners(options: &Options, shaders: &[Shader], flags: vk::ShaderCreateFlagsEX
     })
 }
 
-fn linked(options: &Options) -> Result<(), Failure> {
+fn linked(options: &SampleOptions) -> Result<(), Failure> {
     corners(options, &[shader!("corners.vert"), shader!("green.frag")], vk::ShaderCreateFlagsEXT::LINK_STAGE)
 }
 
-fn apart(options: &Options) -> Result<(), Failure> {
+fn apart(options: &SampleOptions) -> Result<(), Failure> {
     corners(options, &[shader!("corners.vert"), shader!("green.frag"), shader!("green.frag")], none())
 }
 
 /// Half of the color is there.
-fn uniform(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+fn uniform(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
     let usage = vk::BufferUsageFlags::UNIFORM_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let paint = lab.buffer("paint", lab.choose(8, 16), usage, Place::Device)?;
+    let paint = lab.buffer("paint", lab.planted_or_fixed(8, 16), usage, MemoryPlacement::Device)?;
     let shaders = [SCREEN, shader!("uniform.frag")];
     let flags = vk::ShaderCreateFlagsEXT::LINK_STAGE;
-    let objects = Objects::new(&lab, &shaders, flags, &[Bound::Uniform(&paint)], Room::Left)?;
+    let objects = BoundShaderObjects::new(&lab, &shaders, flags, &[ShaderResource::Uniform(&paint)], LayoutSpace::Free)?;
     let write = |commands| {
-        lab.update(commands, &paint, &GREEN_FLOATS[..lab.choose(2, 4)]);
+        lab.update(commands, &paint, &GREEN_FLOATS[..lab.planted_or_fixed(2, 4)]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::UNIFORM_READ);
     };
     picture(&lab, (scope::COPY_WRITE, scope::UNIFORM_READ), write, |commands| {
@@ -262,13 +262,13 @@ fn uniform(options: &Options) -> Result<(), Failure> {
 }
 
 /// What is made of the binary does the same, and nobody can look into it: it is right.
-fn binary(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let [target, whole] = lab.words(["target", "whole"])?;
-    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
+fn binary(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let [target, whole] = lab.word_buffers(["target", "whole"])?;
+    let source = storage(&lab, "source", lab.planted_or_fixed(SIZE / 2, SIZE))?;
     let shader = shader!("double.comp");
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let objects = Objects::new(&lab, &[shader], none(), &bound, Room::Left)?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let objects = BoundShaderObjects::new(&lab, &[shader], none(), &bound, LayoutSpace::Free)?;
     // SAFETY: a live object, and the feature is enabled (lifetime, feature).
     let bytes = unsafe { objects.functions.get_shader_binary_data(objects.shaders[0].1) }?;
     // Binaries are aligned to 16 bytes.
@@ -278,7 +278,7 @@ fn binary(options: &Options) -> Result<(), Failure> {
         whole[..part.len()].copy_from_slice(part);
         *word = u128::from_ne_bytes(whole);
     }
-    let (set_layout, set) = described_set(&lab, &[Bound::Storage(&[whole]), Bound::Storage(&[target])])?;
+    let (set_layout, set) = described_set(&lab, &[ShaderResource::Storage(&[whole]), ShaderResource::Storage(&[target])])?;
     let layouts = [set_layout];
     let info = vk::ShaderCreateInfoEXT::default().stage(COMPUTE).code_type(vk::ShaderCodeTypeEXT::BINARY);
     let info = vk::ShaderCreateInfoEXT { code_size: bytes.len(), p_code: words.as_ptr().cast(), ..info };
@@ -287,7 +287,7 @@ fn binary(options: &Options) -> Result<(), Failure> {
     let made = unsafe { objects.functions.create_shaders(&[info], None) }.map_err(|it| it.1)?;
     let layout = lab.pipeline_layout(&layouts, None)?;
     let functions = objects.functions.clone();
-    let second = Objects { lab: &lab, functions, shaders: vec![(COMPUTE, made[0])], layout, set };
+    let second = BoundShaderObjects { lab: &lab, functions, shaders: vec![(COMPUTE, made[0])], layout, set };
     lab.run_once("double", |commands| {
         lab.fill_buffer(commands, &source, (0, source.size), 7);
         lab.fill(commands, &whole, 8);
@@ -300,18 +300,18 @@ fn binary(options: &Options) -> Result<(), Failure> {
 }
 
 /// Both are the same shader, which finds in another buffer where it begins.
-fn observed(options: &Options) -> Result<(), Failure> {
+fn observed(options: &SampleOptions) -> Result<(), Failure> {
     const HALF: usize = WORDS / 2;
-    let lab = Lab::new(options, &NEEDS)?;
-    let [target, first, second] = lab.words(["target", "first", "second"])?;
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let [target, first, second] = lab.word_buffers(["target", "first", "second"])?;
     let objects = |place: Buffer| {
-        let bound = [Bound::Storage(&[target]), Bound::Storage(&[place])];
-        Objects::new(&lab, &[shader!("place.comp")], none(), &bound, Room::Left)
+        let bound = [ShaderResource::Storage(&[target]), ShaderResource::Storage(&[place])];
+        BoundShaderObjects::new(&lab, &[shader!("place.comp")], none(), &bound, LayoutSpace::Free)
     };
     let both = [objects(first)?, objects(second)?];
     lab.run_once("where", |commands| {
         lab.update(commands, &first, &[0]);
-        lab.update(commands, &second, &[lab.choose(HALF / 2, HALF) as u32]);
+        lab.update(commands, &second, &[lab.planted_or_fixed(HALF / 2, HALF) as u32]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
     lab.run_once("write twice", |commands| {

@@ -3,9 +3,9 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{Lab, WORDS};
-use super::program::{Bound, Program};
-use crate::arguments::Options;
+use super::lab::{FaultContext, WORDS};
+use super::program::{ShaderResource, BoundPipeline};
+use crate::arguments::SampleOptions;
 use crate::common::{Buffer, Feature, Needs, scope, shader};
 use crate::failure::Failure;
 
@@ -19,20 +19,20 @@ faults! {
 const HALF: usize = WORDS / 2;
 
 /// Two programs, each of which writes half of a buffer from where it is told.
-fn halves(lab: &Lab) -> Result<([Program; 2], [Buffer; 2]), Failure> {
-    let [target, first] = lab.words(["target", "first"])?;
-    let bound = [Bound::Storage(&[target]), Bound::Storage(&[first])];
-    let program = |turn| Program::compute(lab, shader!("place.comp"), &[turn], &bound);
+fn halves(lab: &FaultContext) -> Result<([BoundPipeline; 2], [Buffer; 2]), Failure> {
+    let [target, first] = lab.word_buffers(["target", "first"])?;
+    let bound = [ShaderResource::Storage(&[target]), ShaderResource::Storage(&[first])];
+    let program = |turn| BoundPipeline::compute(lab, shader!("place.comp"), &[turn], &bound);
     let programs = [program(0)?, program(1)?];
     lab.run_once("where", |commands| {
-        let start = lab.choose(HALF / 2, HALF) as u32;
+        let start = lab.planted_or_fixed(HALF / 2, HALF) as u32;
         lab.update(commands, &first, &[0, start]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
     Ok((programs, [target, first]))
 }
 
-fn write_half(lab: &Lab, commands: vk::CommandBuffer, program: &Program) {
+fn write_half(lab: &FaultContext, commands: vk::CommandBuffer, program: &BoundPipeline) {
     program.bind(lab, commands, &[]);
     // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe { lab.device.cmd_dispatch(commands, HALF as u32 / 64, 1, 1) };
@@ -42,15 +42,15 @@ fn both_halves() -> Vec<u32> {
     (0..WORDS).map(|at| if at < HALF { 1 } else { 2 }).collect()
 }
 
-fn bytes(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn bytes(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let (programs, [target, _]) = halves(&lab)?;
     lab.run_once("write twice", |commands| programs.iter().for_each(|it| write_half(&lab, commands, it)))?;
     lab.expect(&target, scope::COMPUTE_WRITE, &both_halves())
 }
 
-fn submits(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn submits(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let (programs, [target, _]) = halves(&lab)?;
     let pool = lab.command_pool(lab.main)?;
     for program in &programs {
@@ -67,16 +67,16 @@ fn submits(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &both_halves())
 }
 
-fn element(options: &Options) -> Result<(), Failure> {
+fn element(options: &SampleOptions) -> Result<(), Failure> {
     let needs = Needs { features: &[Feature::ShaderStorageBufferArrayDynamicIndexing], ..Needs::NOTHING };
-    let lab = Lab::new(options, &needs)?;
-    let buffers = lab.words(["buffer 0", "buffer 1", "buffer 2", "buffer 3"])?;
-    let [choice] = lab.words(["choice"])?;
-    let bound = [Bound::Storage(&buffers), Bound::Storage(&[choice])];
-    let program = |turn| Program::compute(&lab, shader!("into.comp"), &[turn], &bound);
+    let lab = FaultContext::new(options, &needs)?;
+    let buffers = lab.word_buffers(["buffer 0", "buffer 1", "buffer 2", "buffer 3"])?;
+    let [choice] = lab.word_buffers(["choice"])?;
+    let bound = [ShaderResource::Storage(&buffers), ShaderResource::Storage(&[choice])];
+    let program = |turn| BoundPipeline::compute(&lab, shader!("into.comp"), &[turn], &bound);
     let programs = [program(0)?, program(1)?];
     lab.run_once("which", |commands| {
-        lab.update(commands, &choice, &[lab.choose(2, 1), 2]);
+        lab.update(commands, &choice, &[lab.planted_or_fixed(2, 1), 2]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
     lab.run_once("write twice", |commands| programs.iter().for_each(|it| it.dispatch(&lab, commands)))?;
@@ -84,20 +84,20 @@ fn element(options: &Options) -> Result<(), Failure> {
     lab.expect(&buffers[2], scope::COMPUTE_WRITE, &[2; WORDS])
 }
 
-fn branch(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, between, target, wish] = lab.words(["source", "between", "target", "wish"])?;
+fn branch(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, between, target, wish] = lab.word_buffers(["source", "between", "target", "wish"])?;
     let write =
-        Program::compute(&lab, shader!("double.comp"), &[], &[Bound::Storage(&[source]), Bound::Storage(&[between])])?;
-    let read = Program::compute(
+        BoundPipeline::compute(&lab, shader!("double.comp"), &[], &[ShaderResource::Storage(&[source]), ShaderResource::Storage(&[between])])?;
+    let read = BoundPipeline::compute(
         &lab,
         shader!("maybe.comp"),
         &[],
-        &[Bound::Storage(&[between]), Bound::Storage(&[target]), Bound::Storage(&[wish])],
+        &[ShaderResource::Storage(&[between]), ShaderResource::Storage(&[target]), ShaderResource::Storage(&[wish])],
     )?;
     lab.run_once("whether", |commands| {
         lab.fill(commands, &source, 5);
-        lab.update(commands, &wish, &[lab.choose(1, 0)]);
+        lab.update(commands, &wish, &[lab.planted_or_fixed(1, 0)]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
     })?;
     lab.run_once("write and read", |commands| {

@@ -4,10 +4,10 @@ use ash::{ext, khr, vk};
 
 use super::bounds_ways::RAYS;
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use super::program::{Bound, DYNAMIC, Program, attachment, described_set};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Scope, scope, shader, words_of_bytes};
+use super::lab::{FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, DYNAMIC, BoundPipeline, attachment, described_set};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, BarrierScope, scope, shader, words_of_bytes};
 use crate::failure::Failure;
 
 faults! {
@@ -23,28 +23,28 @@ const HALF: usize = WORDS / 2;
 const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
 
 /// Where the second one begins: in the middle of the first one, or behind it.
-fn second_start(lab: &Lab, count: usize) -> u32 {
-    lab.choose(count / 2, count) as u32
+fn second_start(lab: &FaultContext, count: usize) -> u32 {
+    lab.planted_or_fixed(count / 2, count) as u32
 }
 
 fn halves(count: usize) -> Vec<u32> {
     (0..2 * count).map(|at| if at < count { 1 } else { 2 }).collect()
 }
 
-fn buffer(lab: &Lab, name: &str, size: u64, usage: vk::BufferUsageFlags) -> Result<Buffer, Failure> {
+fn buffer(lab: &FaultContext, name: &str, size: u64, usage: vk::BufferUsageFlags) -> Result<Buffer, Failure> {
     let copies = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-    lab.buffer(name, size, usage | copies, Place::Device)
+    lab.buffer(name, size, usage | copies, MemoryPlacement::Device)
 }
 
-fn parts(options: &Options) -> Result<(), Failure> {
+fn parts(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::DynamicRendering, Feature::GraphicsPipelineLibrary, Feature::FragmentStoresAndAtomics];
     let extensions = &[khr::pipeline_library::NAME, ext::graphics_pipeline_library::NAME];
-    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let lab = FaultContext::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
     let target = buffer(&lab, "target", 2 * SIZE, vk::BufferUsageFlags::STORAGE_BUFFER)?;
-    let [first, second, corners] = lab.words(["first", "second", "corners"])?;
+    let [first, second, corners] = lab.word_buffers(["first", "second", "corners"])?;
     let program = |place: Buffer| {
-        let bound = [Bound::Storage(&[target]), Bound::Storage(&[place]), Bound::Storage(&[corners])];
-        Program::linked(&lab, DYNAMIC, (shader!("placed.vert"), &[], shader!("place.frag")), &bound)
+        let bound = [ShaderResource::Storage(&[target]), ShaderResource::Storage(&[place]), ShaderResource::Storage(&[corners])];
+        BoundPipeline::linked(&lab, DYNAMIC, (shader!("placed.vert"), &[], shader!("place.frag")), &bound)
     };
     let programs = [program(first)?, program(second)?];
     let stages = vk::PipelineStageFlags::ALL_GRAPHICS;
@@ -52,9 +52,9 @@ fn parts(options: &Options) -> Result<(), Failure> {
         lab.update(commands, &first, &[0, 1, 0]);
         lab.update(commands, &second, &[second_start(&lab, WORDS), 2, 6]);
         lab.update(commands, &corners, &[CORNERS, CORNERS].concat().iter().map(|it| it.to_bits()).collect::<Vec<_>>());
-        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { stages, access: vk::AccessFlags::SHADER_READ });
+        lab.memory_barrier(commands, scope::COPY_WRITE, BarrierScope { stages, access: vk::AccessFlags::SHADER_READ });
     })?;
-    let [canvas] = lab.texels(["canvas"])?;
+    let [canvas] = lab.color_images(["canvas"])?;
     lab.run_once("draw twice", |commands| {
         let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
         lab.render(commands, &color, || programs.iter().for_each(|it| it.draw(&lab, commands)));
@@ -62,14 +62,14 @@ fn parts(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::FRAGMENT_WRITE, &halves(WORDS))
 }
 
-fn address_of(lab: &Lab, buffer: &Buffer) -> u64 {
+fn address_of(lab: &FaultContext, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
     // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
-fn address(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::BufferDeviceAddress], ..Needs::NOTHING })?;
+fn address(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::BufferDeviceAddress], ..Needs::NOTHING })?;
     let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
     let [target, first] = [buffer(&lab, "target", SIZE, usage)?, buffer(&lab, "first", SIZE, usage)?];
     let addresses = [target, first].map(|it| address_of(&lab, &it));
@@ -95,12 +95,12 @@ fn address(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &halves(HALF))
 }
 
-fn texels(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn texels(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let target = buffer(&lab, "target", SIZE, vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER)?;
-    let [first] = lab.words(["first"])?;
-    let bound = [Bound::Stored(&target, SIZE), Bound::Storage(&[first])];
-    let program = |turn| Program::compute(&lab, shader!("place_texels.comp"), &[turn], &bound);
+    let [first] = lab.word_buffers(["first"])?;
+    let bound = [ShaderResource::TexelsWritten(&target, SIZE), ShaderResource::Storage(&[first])];
+    let program = |turn| BoundPipeline::compute(&lab, shader!("place_texels.comp"), &[turn], &bound);
     let programs = [program(0)?, program(1)?];
     lab.run_once("which", |commands| {
         lab.update(commands, &first, &[0, second_start(&lab, HALF)]);
@@ -118,7 +118,7 @@ fn texels(options: &Options) -> Result<(), Failure> {
 
 /// A pipeline with one shader, or a library with it.
 fn ray_pipeline(
-    lab: &Lab,
+    lab: &FaultContext,
     layout: vk::PipelineLayout,
     flags: vk::PipelineCreateFlags,
 ) -> Result<vk::Pipeline, Failure> {
@@ -148,7 +148,7 @@ fn interface() -> vk::RayTracingPipelineInterfaceCreateInfoKHR<'static> {
 }
 
 /// A pipeline out of a library with one shader.
-fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+fn linked_rays(lab: &FaultContext, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let (libraries, interface) = ([ray_pipeline(lab, layout, vk::PipelineCreateFlags::LIBRARY_KHR)?], interface());
     let libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&libraries);
@@ -157,30 +157,30 @@ fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Fa
     let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
     // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
     let made = unsafe { tracing.create_ray_tracing_pipelines(deferred, cache, &info, None) };
-    Ok(lab.keep(made.map_err(|it| it.1)?[0]))
+    Ok(lab.destroy_at_end(made.map_err(|it| it.1)?[0]))
 }
 
-fn rays(options: &Options) -> Result<(), Failure> {
+fn rays(options: &SampleOptions) -> Result<(), Failure> {
     trace(options, |lab, layout| ray_pipeline(lab, layout, vk::PipelineCreateFlags::empty()))
 }
 
-fn rays_library(options: &Options) -> Result<(), Failure> {
+fn rays_library(options: &SampleOptions) -> Result<(), Failure> {
     trace(options, linked_rays)
 }
 
 fn trace(
-    options: &Options,
-    make: fn(&Lab, vk::PipelineLayout) -> Result<vk::Pipeline, Failure>,
+    options: &SampleOptions,
+    make: fn(&FaultContext, vk::PipelineLayout) -> Result<vk::Pipeline, Failure>,
 ) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RAYS)?;
-    let [target, first, second] = lab.words(["target", "first", "second"])?;
-    let set_of = |place: Buffer| described_set(&lab, &[Bound::Storage(&[target]), Bound::Storage(&[place])]);
+    let lab = FaultContext::new(options, &RAYS)?;
+    let [target, first, second] = lab.word_buffers(["target", "first", "second"])?;
+    let set_of = |place: Buffer| described_set(&lab, &[ShaderResource::Storage(&[target]), ShaderResource::Storage(&[place])]);
     let sets = [set_of(first)?, set_of(second)?];
     let layout = lab.pipeline_layout(&[sets[0].0], None)?;
     let pipeline = make(&lab, layout)?;
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-    let table = lab.buffer("table", 256, usage, Place::Host)?;
+    let table = lab.buffer("table", 256, usage, MemoryPlacement::Host)?;
     // SAFETY: a live pipeline with one group, whose handle has 32 bytes on every device
     // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
     let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;

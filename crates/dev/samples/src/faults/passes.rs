@@ -3,11 +3,11 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN, GREEN_WORD, LAYOUT, Lab, WORDS};
-use super::program::{Bound, Program};
-use crate::arguments::Options;
+use super::lab::{EXTENT, FORMAT, GREEN, GREEN_WORD, LAYOUT, FaultContext, WORDS};
+use super::program::{ShaderResource, BoundPipeline};
+use crate::arguments::SampleOptions;
 use crate::common::{
-    Feature, GraphicsPipeline, Image, Needs, Scope, Target, after_drawing, before_drawing, scope, shader,
+    Feature, GraphicsPipeline, SampleImage, Needs, BarrierScope, RenderTarget, after_drawing, before_drawing, scope, shader,
 };
 use crate::failure::Failure;
 
@@ -24,17 +24,17 @@ const READ: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
 const SOURCE: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
 
 /// How a render pass of one subpass treats its attachment.
-struct Pass {
+struct PassLayouts {
     initial: vk::ImageLayout,
     during: vk::ImageLayout,
     last: vk::ImageLayout,
     load: vk::AttachmentLoadOp,
 }
 
-const AS_IT_IS: Pass = Pass { initial: LAYOUT, during: LAYOUT, last: LAYOUT, load: vk::AttachmentLoadOp::CLEAR };
+const UNCHANGED_LAYOUT: PassLayouts = PassLayouts { initial: LAYOUT, during: LAYOUT, last: LAYOUT, load: vk::AttachmentLoadOp::CLEAR };
 
-impl Pass {
-    fn create(&self, lab: &Lab, dependencies: &[vk::SubpassDependency]) -> Result<vk::RenderPass, Failure> {
+impl PassLayouts {
+    fn create(&self, lab: &FaultContext, dependencies: &[vk::SubpassDependency]) -> Result<vk::RenderPass, Failure> {
         let attachments = [stored(self.load).initial_layout(self.initial).final_layout(self.last)];
         let colors = [vk::AttachmentReference { attachment: 0, layout: self.during }];
         let subpasses = [vk::SubpassDescription::default().color_attachments(&colors)];
@@ -53,7 +53,7 @@ fn stored(load: vk::AttachmentLoadOp) -> vk::AttachmentDescription {
 }
 
 fn create(
-    lab: &Lab,
+    lab: &FaultContext,
     attachments: &[vk::AttachmentDescription],
     subpasses: &[vk::SubpassDescription],
     dependencies: &[vk::SubpassDependency],
@@ -61,10 +61,10 @@ fn create(
     let info = vk::RenderPassCreateInfo::default().attachments(attachments);
     let info = info.subpasses(subpasses).dependencies(dependencies);
     // SAFETY: `info` lives until the call returns (lifetime).
-    Ok(lab.keep(unsafe { lab.device.create_render_pass(&info, None) }?))
+    Ok(lab.destroy_at_end(unsafe { lab.device.create_render_pass(&info, None) }?))
 }
 
-fn dependency((source, from): (u32, Scope), (target, to): (u32, Scope)) -> vk::SubpassDependency {
+fn dependency((source, from): (u32, BarrierScope), (target, to): (u32, BarrierScope)) -> vk::SubpassDependency {
     vk::SubpassDependency::default()
         .src_subpass(source)
         .src_stage_mask(from.stages)
@@ -76,7 +76,7 @@ fn dependency((source, from): (u32, Scope), (target, to): (u32, Scope)) -> vk::S
 
 /// Clears to green what is cleared.
 fn render(
-    lab: &Lab,
+    lab: &FaultContext,
     commands: vk::CommandBuffer,
     pass: vk::RenderPass,
     framebuffer: vk::Framebuffer,
@@ -92,12 +92,12 @@ fn render(
     unsafe { lab.device.cmd_end_render_pass(commands) };
 }
 
-fn external(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [canvas] = lab.texels(["canvas"])?;
-    let loads = (0, scope::COLOR_READ.or(scope::COLOR_WRITE));
+fn external(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [canvas] = lab.color_images(["canvas"])?;
+    let loads = (0, scope::COLOR_READ.union(scope::COLOR_WRITE));
     let wait = [dependency((vk::SUBPASS_EXTERNAL, scope::COPY_WRITE), loads)];
-    let pass = Pass { load: vk::AttachmentLoadOp::LOAD, ..AS_IT_IS }.create(&lab, lab.choose(&[][..], &wait))?;
+    let pass = PassLayouts { load: vk::AttachmentLoadOp::LOAD, ..UNCHANGED_LAYOUT }.create(&lab, lab.planted_or_fixed(&[][..], &wait))?;
     let framebuffer = lab.framebuffer(pass, &[canvas])?;
     lab.run_once("clear and load", |commands| {
         lab.clear(commands, &canvas);
@@ -106,11 +106,11 @@ fn external(options: &Options) -> Result<(), Failure> {
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }
 
-fn initial(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
+fn initial(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     let wait = [dependency((vk::SUBPASS_EXTERNAL, scope::COPY_READ), (0, scope::COLOR_WRITE))];
-    let pass = Pass { during: COLOR, ..AS_IT_IS }.create(&lab, lab.choose(&[][..], &wait))?;
+    let pass = PassLayouts { during: COLOR, ..UNCHANGED_LAYOUT }.create(&lab, lab.planted_or_fixed(&[][..], &wait))?;
     let framebuffer = lab.framebuffer(pass, &[canvas])?;
     lab.run_once("copy and change the layout", |commands| {
         lab.clear(commands, &canvas);
@@ -121,15 +121,15 @@ fn initial(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COPY_WRITE, &[GREEN_WORD; WORDS])
 }
 
-fn last(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
+fn last(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([target], [canvas]) = (lab.word_buffers(["target"])?, lab.color_images(["canvas"])?);
     let wait = [dependency((0, scope::COLOR_WRITE), (vk::SUBPASS_EXTERNAL, scope::COPY_READ))];
-    let pass = Pass { last: SOURCE, ..AS_IT_IS }.create(&lab, lab.choose(&[][..], &wait))?;
+    let pass = PassLayouts { last: SOURCE, ..UNCHANGED_LAYOUT }.create(&lab, lab.planted_or_fixed(&[][..], &wait))?;
     let framebuffer = lab.framebuffer(pass, &[canvas])?;
     lab.run_once("change the layout and copy", |commands| {
         render(&lab, commands, pass, framebuffer, || {});
-        let region = [canvas.region(0, 0)];
+        let region = [canvas.buffer_copy_region(0, 0)];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_copy_image_to_buffer(commands, canvas.handle, SOURCE, target.handle, &region) };
     })?;
@@ -137,21 +137,21 @@ fn last(options: &Options) -> Result<(), Failure> {
 }
 
 /// The dependency is there; what the fault leaves out is the barrier that it allows.
-fn within(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::FragmentStoresAndAtomics], ..Needs::NOTHING })?;
-    let ([paint], [canvas]) = (lab.words(["paint"])?, lab.texels(["canvas"])?);
+fn within(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::FragmentStoresAndAtomics], ..Needs::NOTHING })?;
+    let ([paint], [canvas]) = (lab.word_buffers(["paint"])?, lab.color_images(["canvas"])?);
     let (from, to) = (scope::FRAGMENT_WRITE, scope::FRAGMENT_READ);
     let own = dependency((0, from), (0, to)).dependency_flags(vk::DependencyFlags::BY_REGION);
-    let pass = AS_IT_IS.create(&lab, &[own])?;
+    let pass = UNCHANGED_LAYOUT.create(&lab, &[own])?;
     let framebuffer = lab.framebuffer(pass, &[canvas])?;
-    let bound = [Bound::Storage(&[paint])];
-    let target = Target::Subpass(pass, 0);
-    let write = Program::graphics(&lab, target, shader!("record.frag"), &bound)?;
-    let read = Program::graphics(&lab, target, shader!("storage.frag"), &bound)?;
+    let bound = [ShaderResource::Storage(&[paint])];
+    let target = RenderTarget::Subpass(pass, 0);
+    let write = BoundPipeline::graphics(&lab, target, shader!("record.frag"), &bound)?;
+    let read = BoundPipeline::graphics(&lab, target, shader!("storage.frag"), &bound)?;
     lab.run_once("two draws", |commands| {
         render(&lab, commands, pass, framebuffer, || {
             write.draw(&lab, commands);
-            if lab.is_mended() {
+            if lab.is_fixed() {
                 let barrier = [vk::MemoryBarrier::default().src_access_mask(from.access).dst_access_mask(to.access)];
                 let region = vk::DependencyFlags::BY_REGION;
                 let (first, second) = (from.stages, to.stages);
@@ -165,14 +165,14 @@ fn within(options: &Options) -> Result<(), Failure> {
 }
 
 /// The first subpass only clears; the second reads that and draws into another attachment.
-fn subpass(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [first, second] = lab.texels(["first", "second"])?;
+fn subpass(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [first, second] = lab.color_images(["first", "second"])?;
     let pass = two_subpasses(&lab)?;
     let framebuffer = lab.framebuffer(pass, &[first, second])?;
-    let (pipeline, layout, set) = inverter(&lab, &first, Target::Subpass(pass, 1))?;
+    let (pipeline, layout, set) = inverter(&lab, &first, RenderTarget::Subpass(pass, 1))?;
     lab.run_once("two subpasses", |commands| {
-        lab.set_area(commands, EXTENT);
+        lab.set_viewport_and_scissor(commands, EXTENT);
         render(&lab, commands, pass, framebuffer, || {
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe {
@@ -188,9 +188,9 @@ fn subpass(options: &Options) -> Result<(), Failure> {
 }
 
 fn inverter(
-    lab: &Lab,
-    image: &Image,
-    target: Target,
+    lab: &FaultContext,
+    image: &SampleImage,
+    target: RenderTarget,
 ) -> Result<(vk::Pipeline, vk::PipelineLayout, vk::DescriptorSet), Failure> {
     let input = vk::DescriptorType::INPUT_ATTACHMENT;
     let set_layout = lab.set_layout(&[input], vk::ShaderStageFlags::FRAGMENT)?;
@@ -200,7 +200,7 @@ fn inverter(
     let pipeline = lab.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("screen.vert"),
         fragment: shader!("invert.frag"),
-        middle: &[],
+        middle_stages: &[],
         layout,
         bindings: &[],
         attributes: &[],
@@ -209,7 +209,7 @@ fn inverter(
     Ok((pipeline, layout, set))
 }
 
-fn two_subpasses(lab: &Lab) -> Result<vk::RenderPass, Failure> {
+fn two_subpasses(lab: &FaultContext) -> Result<vk::RenderPass, Failure> {
     let attachment = stored(vk::AttachmentLoadOp::CLEAR);
     let attachments =
         [attachment.store_op(vk::AttachmentStoreOp::DONT_CARE).final_layout(READ), attachment.final_layout(LAYOUT)];
@@ -220,8 +220,8 @@ fn two_subpasses(lab: &Lab) -> Result<vk::RenderPass, Failure> {
         vk::SubpassDescription::default().color_attachments(&first),
         vk::SubpassDescription::default().input_attachments(&input).color_attachments(&second),
     ];
-    let reads = Scope { access: vk::AccessFlags::INPUT_ATTACHMENT_READ, ..scope::FRAGMENT_READ };
+    let reads = BarrierScope { access: vk::AccessFlags::INPUT_ATTACHMENT_READ, ..scope::FRAGMENT_READ };
     let between = dependency((0, scope::COLOR_WRITE), (1, reads)).dependency_flags(vk::DependencyFlags::BY_REGION);
     let dependencies = [before_drawing(), before_drawing().dst_subpass(1), after_drawing(1), between];
-    create(lab, &attachments, &subpasses, &dependencies[..lab.choose(3, 4)])
+    create(lab, &attachments, &subpasses, &dependencies[..lab.planted_or_fixed(3, 4)])
 }

@@ -4,121 +4,121 @@ use std::ffi::CStr;
 
 use ash::vk;
 
-use super::lab::{EXTENT, FORMAT, GREEN, LAYOUT, Lab, WORDS};
-use crate::common::{Buffer, Feature, Gpu, GraphicsPipeline, Image, Needs, Shader, Target, binding_of, shader};
+use super::lab::{EXTENT, FORMAT, GREEN, LAYOUT, FaultContext, WORDS};
+use crate::common::{Buffer, Feature, Gpu, GraphicsPipeline, SampleImage, Needs, Shader, RenderTarget, binding_of, shader};
 use crate::failure::Failure;
 
 /// What dynamic rendering needs.
 pub(super) const RENDERING: Needs = Needs { features: &[Feature::DynamicRendering], ..Needs::NOTHING };
 /// Dynamic rendering into one image.
-pub(super) const DYNAMIC: Target = Target::Format(FORMAT);
+pub(super) const DYNAMIC: RenderTarget = RenderTarget::Format(FORMAT);
 /// Fills the picture without a vertex buffer, by the numbers 0 to 5 of its vertices.
 pub(super) const SCREEN: Shader = shader!("screen.vert");
 
 /// What a binding has, the first at binding 0.
-pub(super) enum Bound<'a> {
+pub(super) enum ShaderResource<'a> {
     Uniform(&'a Buffer),
     /// An array of buffers.
     Storage(&'a [Buffer]),
     /// A buffer whose offset is told when the set is bound.
     Dynamic(&'a Buffer, vk::DeviceSize),
-    Sampled(&'a Image),
-    Texels(&'a Image),
+    Sampled(&'a SampleImage),
+    Texels(&'a SampleImage),
     /// An array of buffers of which some are not there.
-    Holes(&'a [Option<Buffer>]),
+    PartlyWritten(&'a [Option<Buffer>]),
     /// Words of a buffer as texels, which are read.
-    Fetched(&'a Buffer, vk::DeviceSize),
+    TexelsRead(&'a Buffer, vk::DeviceSize),
     /// The same, which are written.
-    Stored(&'a Buffer, vk::DeviceSize),
+    TexelsWritten(&'a Buffer, vk::DeviceSize),
     /// An array of images of which the first ones are there.
-    Pictures(&'a Image, u32, u32),
+    Pictures(&'a SampleImage, u32, u32),
 }
 
-impl Bound<'_> {
+impl ShaderResource<'_> {
     fn kind(&self) -> vk::DescriptorType {
         match self {
-            Bound::Uniform(_) => vk::DescriptorType::UNIFORM_BUFFER,
-            Bound::Storage(_) | Bound::Holes(_) => vk::DescriptorType::STORAGE_BUFFER,
-            Bound::Dynamic(..) => vk::DescriptorType::STORAGE_BUFFER_DYNAMIC,
-            Bound::Sampled(_) | Bound::Pictures(..) => vk::DescriptorType::COMBINED_IMAGE_SAMPLER,
-            Bound::Texels(_) => vk::DescriptorType::STORAGE_IMAGE,
-            Bound::Fetched(..) => vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
-            Bound::Stored(..) => vk::DescriptorType::STORAGE_TEXEL_BUFFER,
+            ShaderResource::Uniform(_) => vk::DescriptorType::UNIFORM_BUFFER,
+            ShaderResource::Storage(_) | ShaderResource::PartlyWritten(_) => vk::DescriptorType::STORAGE_BUFFER,
+            ShaderResource::Dynamic(..) => vk::DescriptorType::STORAGE_BUFFER_DYNAMIC,
+            ShaderResource::Sampled(_) | ShaderResource::Pictures(..) => vk::DescriptorType::COMBINED_IMAGE_SAMPLER,
+            ShaderResource::Texels(_) => vk::DescriptorType::STORAGE_IMAGE,
+            ShaderResource::TexelsRead(..) => vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
+            ShaderResource::TexelsWritten(..) => vk::DescriptorType::STORAGE_TEXEL_BUFFER,
         }
     }
 
     fn count(&self) -> u32 {
         match self {
-            Bound::Storage(buffers) => buffers.len() as u32,
-            Bound::Holes(buffers) => buffers.len() as u32,
-            Bound::Pictures(_, _, count) => *count,
+            ShaderResource::Storage(buffers) => buffers.len() as u32,
+            ShaderResource::PartlyWritten(buffers) => buffers.len() as u32,
+            ShaderResource::Pictures(_, _, count) => *count,
             _ => 1,
         }
     }
 }
 
 /// A pipeline and what its shaders use.
-pub(super) struct Program {
+pub(super) struct BoundPipeline {
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
     set: vk::DescriptorSet,
     bind_point: vk::PipelineBindPoint,
 }
 
-impl Program {
+impl BoundPipeline {
     /// The constants specialize the shader.
-    pub(super) fn compute(lab: &Lab, shader: Shader, constants: &[u32], bound: &[Bound]) -> Result<Program, Failure> {
-        let (layout, set) = describe(lab, bound)?;
+    pub(super) fn compute(lab: &FaultContext, shader: Shader, constants: &[u32], bound: &[ShaderResource]) -> Result<BoundPipeline, Failure> {
+        let (layout, set) = create_set(lab, bound)?;
         let pipeline = lab.compute_pipeline(shader, layout, constants)?;
-        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
+        Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
     }
 
-    /// As [`Program::compute`], of one of the entry points of a shader.
-    pub(super) fn entry(lab: &Lab, shader: Shader, entry_point: &CStr, bound: &[Bound]) -> Result<Program, Failure> {
-        let (layout, set) = describe(lab, bound)?;
+    /// As [`BoundPipeline::compute`], of one of the entry points of a shader.
+    pub(super) fn entry(lab: &FaultContext, shader: Shader, entry_point: &CStr, bound: &[ShaderResource]) -> Result<BoundPipeline, Failure> {
+        let (layout, set) = create_set(lab, bound)?;
         let pipeline = lab.compute_pipeline_of(shader, entry_point, layout, &[])?;
-        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
+        Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
     }
 
     /// Of a compute pipeline that was made elsewhere.
-    pub(super) fn of(pipeline: vk::Pipeline, layout: vk::PipelineLayout, set: vk::DescriptorSet) -> Program {
-        Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE }
+    pub(super) fn of(pipeline: vk::Pipeline, layout: vk::PipelineLayout, set: vk::DescriptorSet) -> BoundPipeline {
+        BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE }
     }
 
-    pub(super) fn graphics(lab: &Lab, target: Target, fragment: Shader, bound: &[Bound]) -> Result<Program, Failure> {
-        Program::of_shaders(lab, target, (SCREEN, &[], fragment), bound)
+    pub(super) fn graphics(lab: &FaultContext, target: RenderTarget, fragment: Shader, bound: &[ShaderResource]) -> Result<BoundPipeline, Failure> {
+        BoundPipeline::of_shaders(lab, target, (SCREEN, &[], fragment), bound)
     }
 
     pub(super) fn of_shaders(
-        lab: &Lab,
-        target: Target,
+        lab: &FaultContext,
+        target: RenderTarget,
         shaders: (Shader, &[Shader], Shader),
-        bound: &[Bound],
-    ) -> Result<Program, Failure> {
-        Program::drawing(lab, target, shaders, bound, Gpu::graphics_pipeline)
+        bound: &[ShaderResource],
+    ) -> Result<BoundPipeline, Failure> {
+        BoundPipeline::drawing(lab, target, shaders, bound, Gpu::graphics_pipeline)
     }
 
     /// The same, linked out of parts.
     pub(super) fn linked(
-        lab: &Lab,
-        target: Target,
+        lab: &FaultContext,
+        target: RenderTarget,
         shaders: (Shader, &[Shader], Shader),
-        bound: &[Bound],
-    ) -> Result<Program, Failure> {
-        Program::drawing(lab, target, shaders, bound, Gpu::linked_pipeline)
+        bound: &[ShaderResource],
+    ) -> Result<BoundPipeline, Failure> {
+        BoundPipeline::drawing(lab, target, shaders, bound, Gpu::pipeline_from_libraries)
     }
 
     fn drawing(
-        lab: &Lab,
-        target: Target,
+        lab: &FaultContext,
+        target: RenderTarget,
         (vertex, middle, fragment): (Shader, &[Shader], Shader),
-        bound: &[Bound],
+        bound: &[ShaderResource],
         make: fn(&Gpu, &GraphicsPipeline) -> Result<vk::Pipeline, Failure>,
-    ) -> Result<Program, Failure> {
-        let (layout, set) = describe(lab, bound)?;
+    ) -> Result<BoundPipeline, Failure> {
+        let (layout, set) = create_set(lab, bound)?;
         let (bindings, attributes) = (&[], &[]);
-        let pipeline = make(lab, &GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target })?;
-        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
+        let pipeline = make(lab, &GraphicsPipeline { vertex, fragment, middle_stages: middle, layout, bindings, attributes, target })?;
+        Ok(BoundPipeline { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 
     pub(super) fn pipeline(&self) -> vk::Pipeline {
@@ -126,9 +126,9 @@ impl Program {
     }
 
     /// Binds pipeline and set; the offsets are for dynamic buffers.
-    pub(super) fn bind(&self, lab: &Lab, commands: vk::CommandBuffer, offsets: &[u32]) {
+    pub(super) fn bind(&self, lab: &FaultContext, commands: vk::CommandBuffer, offsets: &[u32]) {
         if self.bind_point == vk::PipelineBindPoint::GRAPHICS {
-            lab.set_area(commands, EXTENT);
+            lab.set_viewport_and_scissor(commands, EXTENT);
         }
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
@@ -138,36 +138,36 @@ impl Program {
     }
 
     /// One invocation per word, in groups of 64.
-    pub(super) fn dispatch(&self, lab: &Lab, commands: vk::CommandBuffer) {
+    pub(super) fn dispatch(&self, lab: &FaultContext, commands: vk::CommandBuffer) {
         self.bind(lab, commands, &[]);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
     }
 
     /// Draws the whole picture.
-    pub(super) fn draw(&self, lab: &Lab, commands: vk::CommandBuffer) {
+    pub(super) fn draw(&self, lab: &FaultContext, commands: vk::CommandBuffer) {
         self.bind(lab, commands, &[]);
         // SAFETY: live objects, recorded by this thread, inside of rendering (lifetime, owner).
         unsafe { lab.device.cmd_draw(commands, 6, 1, 0, 0) };
     }
 }
 
-fn describe(lab: &Lab, bound: &[Bound]) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
+fn create_set(lab: &FaultContext, bound: &[ShaderResource]) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
     let (set_layout, set) = described_set(lab, bound)?;
     Ok((lab.pipeline_layout(&[set_layout], None)?, set))
 }
 
 /// A set with what is bound, and its layout.
 pub(super) fn described_set(
-    lab: &Lab,
-    bound: &[Bound],
+    lab: &FaultContext,
+    bound: &[ShaderResource],
 ) -> Result<(vk::DescriptorSetLayout, vk::DescriptorSet), Failure> {
-    let binding = |(at, it): (u32, &Bound)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
+    let binding = |(at, it): (u32, &ShaderResource)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
     let bindings: Vec<_> = (0..).zip(bound).map(binding).collect();
     // Nothing has to be written that is not used, where there is a feature for it.
     let is_partial =
-        |it: &Bound| matches!(it, Bound::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound);
-    let flags = |it: &Bound| match is_partial(it) {
+        |it: &ShaderResource| matches!(it, ShaderResource::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound);
+    let flags = |it: &ShaderResource| match is_partial(it) {
         true => vk::DescriptorBindingFlags::PARTIALLY_BOUND,
         false => vk::DescriptorBindingFlags::empty(),
     };
@@ -186,46 +186,46 @@ pub(super) fn described_set(
     Ok((set_layout, set))
 }
 
-fn write(lab: &Lab, set: vk::DescriptorSet, at: u32, it: &Bound) -> Result<(), Failure> {
-    let image = |image: &Image| vk::DescriptorImageInfo::default().image_view(image.view).image_layout(LAYOUT);
+fn write(lab: &FaultContext, set: vk::DescriptorSet, at: u32, it: &ShaderResource) -> Result<(), Failure> {
+    let image = |image: &SampleImage| vk::DescriptorImageInfo::default().image_view(image.view).image_layout(LAYOUT);
     match it {
-        Bound::Uniform(buffer) => lab.write_buffers(set, (at, 0), it.kind(), &[**buffer]),
-        Bound::Storage(buffers) => lab.write_buffers(set, (at, 0), it.kind(), buffers),
-        Bound::Dynamic(buffer, size) => {
+        ShaderResource::Uniform(buffer) => lab.write_buffers(set, (at, 0), it.kind(), &[**buffer]),
+        ShaderResource::Storage(buffers) => lab.write_buffers(set, (at, 0), it.kind(), buffers),
+        ShaderResource::Dynamic(buffer, size) => {
             let info = [vk::DescriptorBufferInfo { range: *size, ..buffer.descriptor() }];
             let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
             lab.write_descriptors(&[write.buffer_info(&info)]);
         }
-        Bound::Holes(buffers) => {
+        ShaderResource::PartlyWritten(buffers) => {
             for (element, buffer) in (0..).zip(*buffers).filter_map(|(at, it)| Some((at, (*it)?))) {
                 lab.write_buffers(set, (at, element), it.kind(), &[buffer]);
             }
         }
-        Bound::Fetched(buffer, size) | Bound::Stored(buffer, size) => {
+        ShaderResource::TexelsRead(buffer, size) | ShaderResource::TexelsWritten(buffer, size) => {
             let info = vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(vk::Format::R32_UINT);
             // SAFETY: the structure lives until the call returns (lifetime).
-            let view = [lab.keep(unsafe { lab.device.create_buffer_view(&info.range(*size), None) }?)];
+            let view = [lab.destroy_at_end(unsafe { lab.device.create_buffer_view(&info.range(*size), None) }?)];
             let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
             lab.write_descriptors(&[write.texel_buffer_view(&view)]);
         }
-        Bound::Pictures(source, written, _) => {
+        ShaderResource::Pictures(source, written, _) => {
             // SAFETY: the structure lives until the call returns (lifetime).
             let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
-            let infos = vec![image(source).sampler(lab.keep(sampler)); *written as usize];
+            let infos = vec![image(source).sampler(lab.destroy_at_end(sampler)); *written as usize];
             let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
             lab.write_descriptors(&[write.image_info(&infos)]);
         }
-        Bound::Sampled(source) => {
+        ShaderResource::Sampled(source) => {
             // SAFETY: the structure lives until the call returns (lifetime).
             let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
-            lab.write_image(set, at, it.kind(), image(source).sampler(lab.keep(sampler)));
+            lab.write_image(set, at, it.kind(), image(source).sampler(lab.destroy_at_end(sampler)));
         }
-        Bound::Texels(source) => lab.write_image(set, at, it.kind(), image(source)),
+        ShaderResource::Texels(source) => lab.write_image(set, at, it.kind(), image(source)),
     }
     Ok(())
 }
 
-impl Lab<'_> {
+impl FaultContext<'_> {
     /// Renders into color attachments.
     pub(super) fn render(
         &self,
@@ -233,10 +233,10 @@ impl Lab<'_> {
         colors: &[vk::RenderingAttachmentInfo],
         record: impl FnOnce(),
     ) {
-        self.render_by(commands, &rendering().color_attachments(colors), record);
+        self.render_with(commands, &rendering().color_attachments(colors), record);
     }
 
-    pub(super) fn render_by(&self, commands: vk::CommandBuffer, info: &vk::RenderingInfo, record: impl FnOnce()) {
+    pub(super) fn render_with(&self, commands: vk::CommandBuffer, info: &vk::RenderingInfo, record: impl FnOnce()) {
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe { self.device.cmd_begin_rendering(commands, info) };
         record();
@@ -253,7 +253,7 @@ pub(super) fn rendering() -> vk::RenderingInfo<'static> {
 }
 
 /// An attachment that is stored; it is cleared to green where it is cleared.
-pub(super) fn attachment(image: &Image, load_op: vk::AttachmentLoadOp) -> vk::RenderingAttachmentInfo<'static> {
+pub(super) fn attachment(image: &SampleImage, load_op: vk::AttachmentLoadOp) -> vk::RenderingAttachmentInfo<'static> {
     vk::RenderingAttachmentInfo::default()
         .image_view(image.view)
         .image_layout(LAYOUT)

@@ -3,9 +3,9 @@
 use ash::{khr, vk};
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Shader, binding_of, scope, shader};
+use super::lab::{FaultContext, SIZE, WORDS};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, Shader, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -25,23 +25,23 @@ const NEEDS: Needs = Needs {
 };
 
 /// A pipeline with a set that is pushed.
-struct Program<'a> {
-    lab: &'a Lab<'a>,
+struct PushDescriptorPipeline<'a> {
+    lab: &'a FaultContext<'a>,
     pushes: khr::push_descriptor::Device,
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
 }
 
-impl<'a> Program<'a> {
+impl<'a> PushDescriptorPipeline<'a> {
     /// With as many buffers in each binding.
-    fn new(lab: &'a Lab, shader: Shader, counts: &[u32]) -> Result<Program<'a>, Failure> {
+    fn new(lab: &'a FaultContext, shader: Shader, counts: &[u32]) -> Result<PushDescriptorPipeline<'a>, Failure> {
         let bindings: Vec<_> = (0..).zip(counts).map(|(at, count)| binding_of(at, STORAGE, *count, STAGES)).collect();
         let flags = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
         let layout = lab.pipeline_layout(&[lab.set_layout_of(&info)?], None)?;
         let pipeline = lab.compute_pipeline(shader, layout, &[])?;
         let pushes = khr::push_descriptor::Device::new(&lab.instance.handle, &lab.device);
-        Ok(Program { lab, pushes, pipeline, layout })
+        Ok(PushDescriptorPipeline { lab, pushes, pipeline, layout })
     }
 
     /// Pushes buffers to the elements of a binding, from one on.
@@ -62,15 +62,15 @@ impl<'a> Program<'a> {
 }
 
 /// Half of the source, or all of it.
-fn part(lab: &Lab, source: &Buffer) -> vk::DescriptorBufferInfo {
-    vk::DescriptorBufferInfo { range: lab.choose(SIZE / 2, SIZE), ..source.descriptor() }
+fn part(lab: &FaultContext, source: &Buffer) -> vk::DescriptorBufferInfo {
+    vk::DescriptorBufferInfo { range: lab.planted_or_fixed(SIZE / 2, SIZE), ..source.descriptor() }
 }
 
 /// The two bindings are pushed one after the other.
-fn pushed(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let [source, target] = lab.words(["source", "target"])?;
-    let program = Program::new(&lab, shader!("double.comp"), &[1, 1])?;
+fn pushed(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
+    let program = PushDescriptorPipeline::new(&lab, shader!("double.comp"), &[1, 1])?;
     lab.run_once("push", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
@@ -81,10 +81,10 @@ fn pushed(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn template(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let [source, target] = lab.words(["source", "target"])?;
-    let program = Program::new(&lab, shader!("double.comp"), &[1, 1])?;
+fn template(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
+    let program = PushDescriptorPipeline::new(&lab, shader!("double.comp"), &[1, 1])?;
     let stride = size_of::<vk::DescriptorBufferInfo>();
     let entry = |at: u32| vk::DescriptorUpdateTemplateEntry {
         dst_binding: at,
@@ -101,7 +101,7 @@ fn template(options: &Options) -> Result<(), Failure> {
         .pipeline_bind_point(COMPUTE)
         .pipeline_layout(program.layout);
     // SAFETY: `info` lives until the call returns (lifetime).
-    let template = lab.keep(unsafe { lab.device.create_descriptor_update_template(&info, None) }?);
+    let template = lab.destroy_at_end(unsafe { lab.device.create_descriptor_update_template(&info, None) }?);
     let data = [part(&lab, &source), target.descriptor()];
     lab.run_once("push", |commands| {
         lab.fill(commands, &source, 7);
@@ -118,15 +118,15 @@ fn template(options: &Options) -> Result<(), Failure> {
 }
 
 /// The third of four buffers is chosen.
-fn never(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let [whole, target, choice] = lab.words(["whole", "target", "choice"])?;
-    let program = Program::new(&lab, shader!("pick.comp"), &[4, 1, 1])?;
+fn never(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let [whole, target, choice] = lab.word_buffers(["whole", "target", "choice"])?;
+    let program = PushDescriptorPipeline::new(&lab, shader!("pick.comp"), &[4, 1, 1])?;
     lab.run_once("push", |commands| {
         lab.fill(commands, &whole, 5);
         lab.update(commands, &choice, &[2]);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
-        program.push(commands, (0, 0), &[whole.descriptor(); 4][..lab.choose(2, 4)]);
+        program.push(commands, (0, 0), &[whole.descriptor(); 4][..lab.planted_or_fixed(2, 4)]);
         program.push(commands, (1, 0), &[target.descriptor()]);
         program.push(commands, (2, 0), &[choice.descriptor()]);
         program.dispatch(commands);
@@ -135,13 +135,13 @@ fn never(options: &Options) -> Result<(), Failure> {
 }
 
 /// Between the two is a dispatch that uses no descriptors, with a layout that has all push constants.
-fn kept(options: &Options) -> Result<(), Failure> {
+fn kept(options: &SampleOptions) -> Result<(), Failure> {
     let features = &[Feature::BufferDeviceAddress];
-    let lab = Lab::new(options, &Needs { features, ..NEEDS })?;
-    let [source, target] = lab.words(["source", "target"])?;
+    let lab = FaultContext::new(options, &Needs { features, ..NEEDS })?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS | vk::BufferUsageFlags::TRANSFER_DST;
-    let between = lab.buffer("between", SIZE, usage, Place::Device)?;
-    let program = Program::new(&lab, shader!("double.comp"), &[1, 1])?;
+    let between = lab.buffer("between", SIZE, usage, MemoryPlacement::Device)?;
+    let program = PushDescriptorPipeline::new(&lab, shader!("double.comp"), &[1, 1])?;
     // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
     let all = vk::PushConstantRange { stage_flags: STAGES, offset: 0, size: limits.max_push_constants_size };

@@ -3,9 +3,9 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Queue, Scope, scope};
+use super::lab::{FaultContext, SIZE, WORDS};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, Queue, BarrierScope, scope};
 use crate::failure::Failure;
 
 faults! {
@@ -21,24 +21,24 @@ fn any_queue() -> vk::BufferUsageFlags {
 }
 
 /// The second queue fills what the main queue copies. On a device with one queue these are two submissions to it.
-struct Hand {
+struct QueueHandover {
     target: Buffer,
     write: vk::CommandBuffer,
     read: vk::CommandBuffer,
 }
 
-impl Hand {
-    fn new(lab: &Lab) -> Result<Hand, Failure> {
-        let shared = lab.shared_buffer("shared", SIZE, any_queue(), Place::Device)?;
-        let target = lab.shared_buffer("target", SIZE, any_queue(), Place::Device)?;
-        let write = lab.recorded(lab.second, "write", |commands| lab.fill(commands, &shared, 5))?;
-        let read = lab.recorded(lab.main, "read", |commands| lab.copy_buffer(commands, &shared, &target))?;
-        Ok(Hand { target, write, read })
+impl QueueHandover {
+    fn new(lab: &FaultContext) -> Result<QueueHandover, Failure> {
+        let shared = lab.shared_buffer("shared", SIZE, any_queue(), MemoryPlacement::Device)?;
+        let target = lab.shared_buffer("target", SIZE, any_queue(), MemoryPlacement::Device)?;
+        let write = lab.record_new(lab.second, "write", |commands| lab.fill(commands, &shared, 5))?;
+        let read = lab.record_new(lab.main, "read", |commands| lab.copy_buffer(commands, &shared, &target))?;
+        Ok(QueueHandover { target, write, read })
     }
 }
 
 /// Submits to one queue after the other, and waits for both.
-fn submit(lab: &Lab, submissions: [(Queue, vk::SubmitInfo); 2]) -> Result<(), Failure> {
+fn submit(lab: &FaultContext, submissions: [(Queue, vk::SubmitInfo); 2]) -> Result<(), Failure> {
     let mut fences = Vec::new();
     for (queue, info) in submissions {
         fences.push(lab.fence(vk::FenceCreateFlags::empty())?);
@@ -49,7 +49,7 @@ fn submit(lab: &Lab, submissions: [(Queue, vk::SubmitInfo); 2]) -> Result<(), Fa
 
 /// Writes, then reads, with a semaphore that the read waits for at these stages.
 fn hand_over(
-    lab: &Lab,
+    lab: &FaultContext,
     [write, read]: [vk::CommandBuffer; 2],
     stages: Option<vk::PipelineStageFlags>,
 ) -> Result<(), Failure> {
@@ -61,31 +61,31 @@ fn hand_over(
     submit(lab, [(lab.second, first), (lab.main, second.wait_dst_stage_mask(stages.as_slice()))])
 }
 
-fn race(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
-    let hand = Hand::new(&lab)?;
-    hand_over(&lab, [hand.write, hand.read], lab.choose(None, Some(vk::PipelineStageFlags::TRANSFER)))?;
+fn race(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
+    let hand = QueueHandover::new(&lab)?;
+    hand_over(&lab, [hand.write, hand.read], lab.planted_or_fixed(None, Some(vk::PipelineStageFlags::TRANSFER)))?;
     lab.expect(&hand.target, scope::COPY_WRITE, &[5; WORDS])
 }
 
-fn stage(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
-    let hand = Hand::new(&lab)?;
-    let stages = lab.choose(vk::PipelineStageFlags::COMPUTE_SHADER, vk::PipelineStageFlags::TRANSFER);
+fn stage(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
+    let hand = QueueHandover::new(&lab)?;
+    let stages = lab.planted_or_fixed(vk::PipelineStageFlags::COMPUTE_SHADER, vk::PipelineStageFlags::TRANSFER);
     hand_over(&lab, [hand.write, hand.read], Some(stages))?;
     lab.expect(&hand.target, scope::COPY_WRITE, &[5; WORDS])
 }
 
 /// The counter has the smaller value before the write is submitted.
-fn value(options: &Options) -> Result<(), Failure> {
+fn value(options: &SampleOptions) -> Result<(), Failure> {
     let lab =
-        Lab::new(options, &Needs { features: &[Feature::TimelineSemaphore], second_queue: true, ..Needs::NOTHING })?;
-    let (hand, timeline) = (Hand::new(&lab)?, [lab.timeline("progress")?]);
+        FaultContext::new(options, &Needs { features: &[Feature::TimelineSemaphore], second_queue: true, ..Needs::NOTHING })?;
+    let (hand, timeline) = (QueueHandover::new(&lab)?, [lab.timeline("progress")?]);
     let signal = vk::SemaphoreSignalInfo::default().semaphore(timeline[0]).value(1);
     // SAFETY: a live timeline semaphore, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.signal_semaphore(&signal) }?;
     let (write, read, stages) = ([hand.write], [hand.read], [vk::PipelineStageFlags::TRANSFER]);
-    let (signaled, awaited) = ([2], [lab.choose(1, 2)]);
+    let (signaled, awaited) = ([2], [lab.planted_or_fixed(1, 2)]);
     let mut signals = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&signaled);
     let mut waits = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&awaited);
     let first = vk::SubmitInfo::default().command_buffers(&write).signal_semaphores(&timeline);
@@ -96,21 +96,21 @@ fn value(options: &Options) -> Result<(), Failure> {
 }
 
 /// Fills a buffer on the second queue and reads it on the main one, handing it over between.
-fn transfer(lab: &Lab, is_acquired: bool, is_ordered: bool) -> Result<(), Failure> {
-    let shared = lab.buffer("shared", SIZE, any_queue(), Place::Device)?;
-    let [target] = lab.words(["target"])?;
+fn transfer(lab: &FaultContext, is_acquired: bool, is_ordered: bool) -> Result<(), Failure> {
+    let shared = lab.buffer("shared", SIZE, any_queue(), MemoryPlacement::Device)?;
+    let [target] = lab.word_buffers(["target"])?;
     let barrier = |commands, from, to| {
         let families = shared.barrier(from, to).src_queue_family_index(lab.second.family);
         lab.barriers(commands, from, to, &[families.dst_queue_family_index(lab.main.family)], &[]);
     };
-    let write = lab.recorded(lab.second, "write and release", |commands| {
+    let write = lab.record_new(lab.second, "write and release", |commands| {
         lab.fill(commands, &shared, 5);
         barrier(commands, scope::COPY_WRITE, scope::PRESENTED);
     })?;
-    let read = lab.recorded(lab.main, "acquire and read", |commands| {
+    let read = lab.record_new(lab.main, "acquire and read", |commands| {
         if is_acquired {
             // The stage of the semaphore's wait, so that the acquire happens after it.
-            let waited = Scope { access: vk::AccessFlags::empty(), ..scope::COPY_READ };
+            let waited = BarrierScope { access: vk::AccessFlags::empty(), ..scope::COPY_READ };
             barrier(commands, waited, scope::COPY_READ);
         }
         lab.copy_buffer(commands, &shared, &target);
@@ -119,12 +119,12 @@ fn transfer(lab: &Lab, is_acquired: bool, is_ordered: bool) -> Result<(), Failur
     lab.expect(&target, scope::COPY_WRITE, &[5; WORDS])
 }
 
-fn ownership(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::with_two_queues(options)?;
-    transfer(&lab, true, lab.is_mended())
+fn ownership(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::with_two_queues(options)?;
+    transfer(&lab, true, lab.is_fixed())
 }
 
-fn acquire(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::with_two_queues(options)?;
-    transfer(&lab, lab.is_mended(), true)
+fn acquire(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::with_two_queues(options)?;
+    transfer(&lab, lab.is_fixed(), true)
 }

@@ -3,10 +3,10 @@
 use ash::{khr, vk};
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use super::structures::{BUILT, Builder, NEEDS, READ, Structure, Type, address, buffer, instance};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Scope, Shader, scope, shader, words_of_bytes};
+use super::lab::{FaultContext, SIZE, WORDS};
+use super::structures::{BUILT, StructureBuilder, NEEDS, READ, AccelerationStructure, AccelerationStructureType, address, buffer, instance};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, BarrierScope, Shader, scope, shader, words_of_bytes};
 use crate::failure::Failure;
 
 faults! {
@@ -30,42 +30,42 @@ const RECORD: u64 = 64;
 /// In front of where rays come from.
 const BOX: [f32; 6] = [-1.0, -1.0, 1.0, 1.0, 1.0, 2.0];
 
-fn laboratory<'a>(options: &'a Options) -> Result<Lab<'a>, Failure> {
+fn laboratory<'a>(options: &'a SampleOptions) -> Result<FaultContext<'a>, Failure> {
     let features = [NEEDS.features, &[Feature::RayTracingPipeline]].concat();
     let extensions = [NEEDS.extensions, &[khr::ray_tracing_pipeline::NAME]].concat();
-    Lab::new(options, &Needs { features: &features, extensions: &extensions, ..NEEDS })
+    FaultContext::new(options, &Needs { features: &features, extensions: &extensions, ..NEEDS })
 }
 
-fn traced(options: &Options) -> Result<(), Failure> {
+fn traced(options: &SampleOptions) -> Result<(), Failure> {
     let lab = laboratory(options)?;
-    let builder = Builder::new(&lab)?;
-    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
-    let rays = Rays::new(&lab, &[], &scene, &[shader!("shoot.rgen")], &[general(0)])?;
+    let builder = StructureBuilder::new(&lab)?;
+    let scene = builder.structure("scene", AccelerationStructureType::TOP_LEVEL)?;
+    let rays = RayTracer::new(&lab, &[], &scene, &[shader!("shoot.rgen")], &[general(0)])?;
     lab.run_once("build and trace", |commands| {
-        builder.build(commands, &scene, Type::TOP_LEVEL);
-        lab.mend(commands, BUILT, Scope { stages: STAGES, access: READ });
+        builder.build(commands, &scene, AccelerationStructureType::TOP_LEVEL);
+        lab.barrier_if_fixed(commands, BUILT, BarrierScope { stages: STAGES, access: READ });
         // The record behind the last is one of nothing, for rays that hit nothing.
         rays.trace(&lab, commands, [Some(0), Some(1), None, None], 1);
     })
 }
 
-fn stages(options: &Options) -> Result<(), Failure> {
+fn stages(options: &SampleOptions) -> Result<(), Failure> {
     let lab = laboratory(options)?;
-    let [target] = lab.words(["target"])?;
+    let [target] = lab.word_buffers(["target"])?;
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let source_size = lab.choose(SIZE / 2, SIZE);
-    let source = lab.buffer("source", source_size, usage, Place::Device)?;
-    let builder = Builder::new(&lab)?;
-    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
-    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
+    let source_size = lab.planted_or_fixed(SIZE / 2, SIZE);
+    let source = lab.buffer("source", source_size, usage, MemoryPlacement::Device)?;
+    let builder = StructureBuilder::new(&lab)?;
+    let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
+    let scene = builder.structure("scene", AccelerationStructureType::TOP_LEVEL)?;
     build(&lab, &builder, &bottom, &scene)?;
     let hit = unused().ty(vk::RayTracingShaderGroupTypeKHR::PROCEDURAL_HIT_GROUP);
     let hit = hit.closest_hit_shader(3).any_hit_shader(4).intersection_shader(5);
     let groups = [general(0), general(1), general(2), hit];
-    let rays = Rays::new(&lab, &[source, target], &scene, &SHADERS, &groups)?;
+    let rays = RayTracer::new(&lab, &[source, target], &scene, &SHADERS, &groups)?;
     lab.run_once("trace", |commands| {
         lab.fill_buffer(commands, &source, (0, source_size), 7);
-        let read = Scope { stages: STAGES, access: vk::AccessFlags::SHADER_READ };
+        let read = BarrierScope { stages: STAGES, access: vk::AccessFlags::SHADER_READ };
         lab.memory_barrier(commands, scope::COPY_WRITE, read);
         rays.trace(&lab, commands, [Some(0), Some(1), Some(3), Some(2)], WORDS as u32);
         lab.memory_barrier(commands, scope::ALL, scope::ALL);
@@ -74,24 +74,24 @@ fn stages(options: &Options) -> Result<(), Failure> {
 }
 
 /// A scene of one box.
-fn build(lab: &Lab, builder: &Builder, bottom: &Structure, scene: &Structure) -> Result<(), Failure> {
+fn build(lab: &FaultContext, builder: &StructureBuilder, bottom: &AccelerationStructure, scene: &AccelerationStructure) -> Result<(), Failure> {
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
-    let instances = buffer(lab, "instances", usage | vk::BufferUsageFlags::TRANSFER_DST, Place::Device)?;
+    let instances = buffer(lab, "instances", usage | vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Device)?;
     let words = instance(builder.reference(bottom));
     lab.run_once("build", |commands| {
         lab.update(commands, &builder.boxes, &BOX.map(f32::to_bits));
         lab.update(commands, &instances, &words);
-        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
-        builder.build(commands, bottom, Type::BOTTOM_LEVEL);
-        lab.memory_barrier(commands, BUILT, Scope { access: READ | BUILT.access, ..BUILT });
-        builder.build_of(commands, scene, Type::TOP_LEVEL, (&instances, 1), None);
+        lab.memory_barrier(commands, scope::COPY_WRITE, BarrierScope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
+        builder.build(commands, bottom, AccelerationStructureType::BOTTOM_LEVEL);
+        lab.memory_barrier(commands, BUILT, BarrierScope { access: READ | BUILT.access, ..BUILT });
+        builder.build_of(commands, scene, AccelerationStructureType::TOP_LEVEL, (&instances, 1), None);
         lab.memory_barrier(commands, BUILT, scope::ALL);
     })
 }
 
-type Group = vk::RayTracingShaderGroupCreateInfoKHR<'static>;
+type ShaderGroup = vk::RayTracingShaderGroupCreateInfoKHR<'static>;
 
-fn unused() -> Group {
+fn unused() -> ShaderGroup {
     vk::RayTracingShaderGroupCreateInfoKHR::default()
         .general_shader(vk::SHADER_UNUSED_KHR)
         .closest_hit_shader(vk::SHADER_UNUSED_KHR)
@@ -100,12 +100,12 @@ fn unused() -> Group {
 }
 
 /// A group of one shader that generates rays, is missed, or is called.
-fn general(shader: u32) -> Group {
+fn general(shader: u32) -> ShaderGroup {
     unused().ty(vk::RayTracingShaderGroupTypeKHR::GENERAL).general_shader(shader)
 }
 
 /// A pipeline, and the table that names its groups in their order.
-struct Rays {
+struct RayTracer {
     tracing: khr::ray_tracing_pipeline::Device,
     pipeline: vk::Pipeline,
     layout: vk::PipelineLayout,
@@ -113,15 +113,15 @@ struct Rays {
     table: Buffer,
 }
 
-impl Rays {
+impl RayTracer {
     /// The scene is bound behind the buffers.
     fn new(
-        lab: &Lab,
+        lab: &FaultContext,
         buffers: &[Buffer],
-        scene: &Structure,
+        scene: &AccelerationStructure,
         shaders: &[Shader],
-        groups: &[Group],
-    ) -> Result<Rays, Failure> {
+        groups: &[ShaderGroup],
+    ) -> Result<RayTracer, Failure> {
         let (set_layout, set) = described(lab, buffers, scene)?;
         let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
         let layout = lab.pipeline_layout(&[set_layout], None)?;
@@ -132,7 +132,7 @@ impl Rays {
             // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
             unsafe { tracing.create_ray_tracing_pipelines(deferred, cache, &info, None) }
         })?;
-        let table = buffer(lab, "table", vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR, Place::Host)?;
+        let table = buffer(lab, "table", vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR, MemoryPlacement::Host)?;
         let (count, size) = (groups.len(), HANDLE * groups.len());
         // SAFETY: the pipeline has as many groups, whose handles are as long (feature).
         let handles = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, count as u32, size) }?;
@@ -141,11 +141,11 @@ impl Rays {
             record[..HANDLE / 4].copy_from_slice(&words_of_bytes(handle));
         }
         lab.write(&table, &words)?;
-        Ok(Rays { tracing, pipeline, layout, set, table })
+        Ok(RayTracer { tracing, pipeline, layout, set, table })
     }
 
     /// The records for what generates rays, for what misses, for hits and for what is called.
-    fn trace(&self, lab: &Lab, commands: vk::CommandBuffer, records: [Option<u64>; 4], width: u32) {
+    fn trace(&self, lab: &FaultContext, commands: vk::CommandBuffer, records: [Option<u64>; 4], width: u32) {
         let point = vk::PipelineBindPoint::RAY_TRACING_KHR;
         let record = |at: u64| vk::StridedDeviceAddressRegionKHR {
             device_address: address(lab, &self.table) + at * RECORD,
@@ -164,9 +164,9 @@ impl Rays {
 
 /// A set with storage buffers, and the scene behind them.
 fn described(
-    lab: &Lab,
+    lab: &FaultContext,
     buffers: &[Buffer],
-    scene: &Structure,
+    scene: &AccelerationStructure,
 ) -> Result<(vk::DescriptorSetLayout, vk::DescriptorSet), Failure> {
     let (words, kind) = (vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::ACCELERATION_STRUCTURE_KHR);
     let count = buffers.len() as u32;

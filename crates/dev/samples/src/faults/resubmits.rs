@@ -3,10 +3,10 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
-use super::program::{Bound, Program};
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, scope, shader};
+use super::lab::{FaultContext, SIZE, WORDS};
+use super::program::{ShaderResource, BoundPipeline};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -16,10 +16,10 @@ faults! {
 }
 
 /// Doubles a buffer of which half is bound.
-fn half(lab: &Lab) -> Result<(Program, Buffer), Failure> {
-    let [source, target] = lab.words(["source", "target"])?;
-    let bound = [Bound::Dynamic(&source, lab.choose(SIZE / 2, SIZE)), Bound::Storage(&[target])];
-    let program = Program::compute(lab, shader!("double.comp"), &[], &bound)?;
+fn half(lab: &FaultContext) -> Result<(BoundPipeline, Buffer), Failure> {
+    let [source, target] = lab.word_buffers(["source", "target"])?;
+    let bound = [ShaderResource::Dynamic(&source, lab.planted_or_fixed(SIZE / 2, SIZE)), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(lab, shader!("double.comp"), &[], &bound)?;
     lab.run_once("fill", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
@@ -27,8 +27,8 @@ fn half(lab: &Lab) -> Result<(Program, Buffer), Failure> {
     Ok((program, target))
 }
 
-fn again(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs { features: &[Feature::TimelineSemaphore], ..Needs::NOTHING })?;
+fn again(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs { features: &[Feature::TimelineSemaphore], ..Needs::NOTHING })?;
     let (program, target) = half(&lab)?;
     let pool = lab.command_pool(lab.main)?;
     let inheritance = vk::CommandBufferInheritanceInfo::default();
@@ -62,11 +62,11 @@ fn again(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-fn exit(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn exit(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let (program, target) = half(&lab)?;
     let done = lab.event("done")?;
-    let commands = lab.recorded(lab.main, "double", |commands| {
+    let commands = lab.record_new(lab.main, "double", |commands| {
         program.bind(&lab, commands, &[0]);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
@@ -75,7 +75,7 @@ fn exit(options: &Options) -> Result<(), Failure> {
         }
     })?;
     lab.submit(lab.main, &vk::SubmitInfo::default().command_buffers(&[commands]), vk::Fence::null())?;
-    if !lab.is_mended() && std::env::var_os("LAVASCOPE_GPU").is_some() {
+    if !lab.is_fixed() && std::env::var_os("LAVASCOPE_GPU").is_some() {
         // SAFETY: a live event (lifetime).
         while !unsafe { lab.device.get_event_status(done) }? {
             std::thread::yield_now();
@@ -88,24 +88,24 @@ fn exit(options: &Options) -> Result<(), Failure> {
 }
 
 /// The first fault of an invocation is remembered with its details, the others as bits; so it is done again and again.
-fn many(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn many(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let source = lab.buffer("source", lab.choose(SIZE / 2, SIZE * 6), usage, Place::Device)?;
-    let [target] = lab.words(["target"])?;
-    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("many.comp"), &[], &bound)?;
+    let source = lab.buffer("source", lab.planted_or_fixed(SIZE / 2, SIZE * 6), usage, MemoryPlacement::Device)?;
+    let [target] = lab.word_buffers(["target"])?;
+    let bound = [ShaderResource::Storage(&[source]), ShaderResource::Storage(&[target])];
+    let program = BoundPipeline::compute(&lab, shader!("many.comp"), &[], &bound)?;
     lab.run_once("fill", |commands| {
         lab.fill_buffer(commands, &source, (0, source.size), 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
     })?;
     let is_checked = std::env::var_os("LAVASCOPE_GPU").is_some();
-    for _ in 0..if is_checked { lab.choose(ROUNDS, 1) } else { 1 } {
+    for _ in 0..if is_checked { lab.planted_or_fixed(ROUNDS, 1) } else { 1 } {
         lab.run_once("sum", |commands| {
             lab.memory_barrier(commands, scope::COMPUTE_WRITE, scope::ALL);
             program.dispatch(&lab, commands);
         })?;
-        if is_checked && !lab.is_mended() {
+        if is_checked && !lab.is_fixed() {
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }

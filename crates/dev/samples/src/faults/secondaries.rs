@@ -4,9 +4,9 @@
 use std::thread;
 
 use super::faults;
-use super::lab::Lab;
-use crate::arguments::Options;
-use crate::common::{Needs, Place, Random, scope};
+use super::lab::FaultContext;
+use crate::arguments::SampleOptions;
+use crate::common::{Needs, MemoryPlacement, Random, scope};
 use crate::failure::Failure;
 
 use ash::vk;
@@ -20,16 +20,16 @@ const SLICE: u64 = 256;
 /// How far the fault reaches into the next slice.
 const REACH: u64 = 64;
 
-fn threads(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+fn threads(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
     // A fault needs a neighbor.
     let threads = options.threads.unwrap_or(8).max(2);
     let usage = vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
-    let buffer = lab.buffer("slices", SLICE * u64::from(threads), usage, Place::Device)?;
+    let buffer = lab.buffer("slices", SLICE * u64::from(threads), usage, MemoryPlacement::Device)?;
     let culprit = Random::new(options.seed).below(threads - 1);
     let record = |index: u32| {
-        let size = if index == culprit { lab.choose(SLICE + REACH, SLICE) } else { SLICE };
-        lab.secondary(&format!("thread {index}"), &Default::default(), |commands| {
+        let size = if index == culprit { lab.planted_or_fixed(SLICE + REACH, SLICE) } else { SLICE };
+        lab.record_secondary(&format!("thread {index}"), &Default::default(), |commands| {
             lab.fill_buffer(commands, &buffer, (SLICE * u64::from(index), size), index + 1);
         })
     };

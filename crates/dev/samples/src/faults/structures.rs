@@ -3,9 +3,9 @@
 use ash::{khr, vk};
 
 use super::faults;
-use super::lab::Lab;
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Scope, scope};
+use super::lab::FaultContext;
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Needs, MemoryPlacement, BarrierScope, scope};
 use crate::failure::Failure;
 
 faults! {
@@ -17,7 +17,7 @@ faults! {
 
 /// More than what any of these structures needs.
 const SIZE: u64 = 1 << 16;
-pub(super) const BUILT: Scope = Scope {
+pub(super) const BUILT: BarrierScope = BarrierScope {
     stages: vk::PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR,
     access: vk::AccessFlags::ACCELERATION_STRUCTURE_WRITE_KHR,
 };
@@ -25,42 +25,42 @@ pub(super) const READ: vk::AccessFlags = vk::AccessFlags::ACCELERATION_STRUCTURE
 const BOX: [u32; 6] = [0; 6];
 
 /// Buffers and functions for building.
-pub(super) struct Builder<'a> {
-    lab: &'a Lab<'a>,
+pub(super) struct StructureBuilder<'a> {
+    lab: &'a FaultContext<'a>,
     structures: khr::acceleration_structure::Device,
     pub(super) boxes: Buffer,
     scratch: Buffer,
 }
 
-impl<'a> Builder<'a> {
-    pub(super) fn new(lab: &'a Lab) -> Result<Builder<'a>, Failure> {
+impl<'a> StructureBuilder<'a> {
+    pub(super) fn new(lab: &'a FaultContext) -> Result<StructureBuilder<'a>, Failure> {
         let input = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
-        Ok(Builder {
+        Ok(StructureBuilder {
             lab,
             structures: khr::acceleration_structure::Device::new(&lab.instance.handle, &lab.device),
-            boxes: buffer(lab, "boxes", input | vk::BufferUsageFlags::TRANSFER_DST, Place::Device)?,
-            scratch: buffer(lab, "scratch", vk::BufferUsageFlags::STORAGE_BUFFER, Place::Device)?,
+            boxes: buffer(lab, "boxes", input | vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Device)?,
+            scratch: buffer(lab, "scratch", vk::BufferUsageFlags::STORAGE_BUFFER, MemoryPlacement::Device)?,
         })
     }
 
     /// A structure in a buffer of its own, which has its name.
-    pub(super) fn structure(&self, name: &str, ty: Type) -> Result<Structure<'_>, Failure> {
-        let storage = buffer(self.lab, name, vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR, Place::Device)?;
+    pub(super) fn structure(&self, name: &str, ty: AccelerationStructureType) -> Result<AccelerationStructure<'_>, Failure> {
+        let storage = buffer(self.lab, name, vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR, MemoryPlacement::Device)?;
         let info = vk::AccelerationStructureCreateInfoKHR::default().buffer(storage.handle).size(SIZE / 2).ty(ty);
         // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
         let handle = unsafe { self.structures.create_acceleration_structure(&info, None) }?;
-        Ok(Structure { handle, builder: self })
+        Ok(AccelerationStructure { handle, builder: self })
     }
 
     /// What instances refer to a structure with.
-    pub(super) fn reference(&self, it: &Structure) -> u64 {
+    pub(super) fn reference(&self, it: &AccelerationStructure) -> u64 {
         let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(it.handle);
         // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
         unsafe { self.structures.get_acceleration_structure_device_address(&info) }
     }
 
     /// Builds a structure of a box, or of no instance.
-    pub(super) fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
+    pub(super) fn build(&self, commands: vk::CommandBuffer, target: &AccelerationStructure, ty: AccelerationStructureType) {
         self.build_of(commands, target, ty, (&self.boxes, 0), None);
     }
 
@@ -68,8 +68,8 @@ impl<'a> Builder<'a> {
     pub(super) fn build_of(
         &self,
         commands: vk::CommandBuffer,
-        target: &Structure,
-        ty: Type,
+        target: &AccelerationStructure,
+        ty: AccelerationStructureType,
         (source, count): (&Buffer, u32),
         told: Option<&Buffer>,
     ) {
@@ -77,7 +77,7 @@ impl<'a> Builder<'a> {
         let boxes = vk::AccelerationStructureGeometryAabbsDataKHR::default().stride(24).data(data);
         let instances = vk::AccelerationStructureGeometryInstancesDataKHR::default().data(data);
         let (kind, geometry, primitive_count) = match ty {
-            Type::TOP_LEVEL => {
+            AccelerationStructureType::TOP_LEVEL => {
                 let geometry = vk::AccelerationStructureGeometryDataKHR { instances };
                 (vk::GeometryTypeKHR::INSTANCES, geometry, count)
             }
@@ -110,14 +110,14 @@ impl<'a> Builder<'a> {
     }
 }
 
-pub(super) type Type = vk::AccelerationStructureTypeKHR;
+pub(super) type AccelerationStructureType = vk::AccelerationStructureTypeKHR;
 
-pub(super) struct Structure<'a> {
+pub(super) struct AccelerationStructure<'a> {
     pub(super) handle: vk::AccelerationStructureKHR,
-    builder: &'a Builder<'a>,
+    builder: &'a StructureBuilder<'a>,
 }
 
-impl Drop for Structure<'_> {
+impl Drop for AccelerationStructure<'_> {
     fn drop(&mut self) {
         // SAFETY: the device is idle after waiting, and the buffer goes later (lifetime).
         unsafe {
@@ -127,11 +127,11 @@ impl Drop for Structure<'_> {
     }
 }
 
-pub(super) fn buffer(lab: &Lab, name: &str, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
+pub(super) fn buffer(lab: &FaultContext, name: &str, usage: vk::BufferUsageFlags, place: MemoryPlacement) -> Result<Buffer, Failure> {
     lab.buffer(name, SIZE, usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS, place)
 }
 
-pub(super) fn address(lab: &Lab, buffer: &Buffer) -> u64 {
+pub(super) fn address(lab: &FaultContext, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
     // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.get_buffer_device_address(&info) }
@@ -144,29 +144,29 @@ pub(super) const NEEDS: Needs = Needs {
     ..Needs::NOTHING
 };
 
-fn input(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let builder = Builder::new(&lab)?;
-    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
+fn input(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let builder = StructureBuilder::new(&lab)?;
+    let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
     lab.run_once("update and build", |commands| {
         lab.update(commands, &builder.boxes, &BOX);
-        lab.mend(commands, scope::COPY_WRITE, Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
-        builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, BarrierScope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
+        builder.build(commands, &bottom, AccelerationStructureType::BOTTOM_LEVEL);
     })
 }
 
-fn copied(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let builder = Builder::new(&lab)?;
-    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
-    let copy = builder.structure("copy", Type::BOTTOM_LEVEL)?;
+fn copied(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let builder = StructureBuilder::new(&lab)?;
+    let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
+    let copy = builder.structure("copy", AccelerationStructureType::BOTTOM_LEVEL)?;
     lab.run_once("boxes", |commands| {
         lab.update(commands, &builder.boxes, &BOX);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
     })?;
     lab.run_once("build and copy", |commands| {
-        builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
-        lab.mend(commands, BUILT, Scope { access: READ, ..BUILT });
+        builder.build(commands, &bottom, AccelerationStructureType::BOTTOM_LEVEL);
+        lab.barrier_if_fixed(commands, BUILT, BarrierScope { access: READ, ..BUILT });
         let mode = vk::CopyAccelerationStructureModeKHR::CLONE;
         let info = vk::CopyAccelerationStructureInfoKHR::default().src(bottom.handle).dst(copy.handle).mode(mode);
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
@@ -175,38 +175,38 @@ fn copied(options: &Options) -> Result<(), Failure> {
 }
 
 /// The second of three instances refers to something else.
-fn referred(options: &Options) -> Result<(), Failure> {
-    scene(&Lab::new(options, &NEEDS)?, false)
+fn referred(options: &SampleOptions) -> Result<(), Failure> {
+    scene(&FaultContext::new(options, &NEEDS)?, false)
 }
 
-fn indirect(options: &Options) -> Result<(), Failure> {
+fn indirect(options: &SampleOptions) -> Result<(), Failure> {
     let features = [NEEDS.features, &[Feature::AccelerationStructureIndirectBuild]].concat();
-    scene(&Lab::new(options, &Needs { features: &features, ..NEEDS })?, true)
+    scene(&FaultContext::new(options, &Needs { features: &features, ..NEEDS })?, true)
 }
 
-fn scene(lab: &Lab, is_indirect: bool) -> Result<(), Failure> {
-    let builder = Builder::new(lab)?;
-    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
-    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
+fn scene(lab: &FaultContext, is_indirect: bool) -> Result<(), Failure> {
+    let builder = StructureBuilder::new(lab)?;
+    let bottom = builder.structure("bottom", AccelerationStructureType::BOTTOM_LEVEL)?;
+    let scene = builder.structure("scene", AccelerationStructureType::TOP_LEVEL)?;
     let told_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    let told = buffer(lab, "told", told_usage, Place::Device)?;
+    let told = buffer(lab, "told", told_usage, MemoryPlacement::Device)?;
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
-    let instances = buffer(lab, "instances", usage, Place::Device)?;
+    let instances = buffer(lab, "instances", usage, MemoryPlacement::Device)?;
     let reference = builder.reference(&bottom);
-    let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
+    let wrong = lab.planted_or_fixed(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
     let input = vk::AccessFlags::SHADER_READ | vk::AccessFlags::INDIRECT_COMMAND_READ;
-    let input = Scope { access: input, ..BUILT };
+    let input = BarrierScope { access: input, ..BUILT };
     lab.run_once("build", |commands| {
         lab.update(commands, &builder.boxes, &BOX);
         lab.update(commands, &instances, &words);
         lab.update(commands, &told, &[3, 0, 0, 0]);
         lab.memory_barrier(commands, scope::COPY_WRITE, input);
-        builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
-        lab.memory_barrier(commands, BUILT, Scope { access: READ | BUILT.access, ..BUILT });
+        builder.build(commands, &bottom, AccelerationStructureType::BOTTOM_LEVEL);
+        lab.memory_barrier(commands, BUILT, BarrierScope { access: READ | BUILT.access, ..BUILT });
         let (count, told) = if is_indirect { (5, Some(&told)) } else { (3, None) };
-        builder.build_of(commands, &scene, Type::TOP_LEVEL, (&instances, count), told);
+        builder.build_of(commands, &scene, AccelerationStructureType::TOP_LEVEL, (&instances, count), told);
     })
 }
 

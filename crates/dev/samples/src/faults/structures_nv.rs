@@ -3,10 +3,10 @@
 use ash::{nv, vk};
 
 use super::faults;
-use super::lab::{Lab, SIZE, WORDS};
+use super::lab::{FaultContext, SIZE, WORDS};
 use super::structures::{BUILT, instance};
-use crate::arguments::Options;
-use crate::common::{Buffer, Needs, Place, Scope, scope, shader, words_of_bytes};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Needs, MemoryPlacement, BarrierScope, scope, shader, words_of_bytes};
 use crate::failure::Failure;
 
 faults! {
@@ -19,24 +19,24 @@ const NEEDS: Needs = Needs { extensions: &[nv::ray_tracing::NAME], ..Needs::NOTH
 const FOR_RAYS: vk::BufferUsageFlags = vk::BufferUsageFlags::RAY_TRACING_NV;
 const BYTES: u64 = 1 << 16;
 
-type Type = vk::AccelerationStructureTypeNV;
+type AccelerationStructureTypeNv = vk::AccelerationStructureTypeNV;
 
-struct Structure<'a> {
-    lab: &'a Lab<'a>,
+struct AccelerationStructureNv<'a> {
+    lab: &'a FaultContext<'a>,
     tracing: &'a nv::ray_tracing::Device,
     handle: vk::AccelerationStructureNV,
     info: vk::AccelerationStructureInfoNV<'a>,
     scratch: Buffer,
 }
 
-impl<'a> Structure<'a> {
+impl<'a> AccelerationStructureNv<'a> {
     /// A structure with memory of its own.
     fn new(
-        lab: &'a Lab<'a>,
+        lab: &'a FaultContext<'a>,
         tracing: &'a nv::ray_tracing::Device,
         name: &str,
         info: vk::AccelerationStructureInfoNV<'a>,
-    ) -> Result<Structure<'a>, Failure> {
+    ) -> Result<AccelerationStructureNv<'a>, Failure> {
         let create = vk::AccelerationStructureCreateInfoNV::default().info(info);
         // SAFETY: `create` lives until the call returns, and the extension is enabled (lifetime, feature).
         let handle = lab.name(unsafe { tracing.create_acceleration_structure(&create, None) }?, name);
@@ -48,12 +48,12 @@ impl<'a> Structure<'a> {
         };
         let own = needs(vk::AccelerationStructureMemoryRequirementsTypeNV::OBJECT);
         let scratch = needs(vk::AccelerationStructureMemoryRequirementsTypeNV::BUILD_SCRATCH).size.max(BYTES);
-        let memory = lab.keep(lab.allocate(name, own, Place::Device)?);
+        let memory = lab.destroy_at_end(lab.allocate(name, own, MemoryPlacement::Device)?);
         let bind = vk::BindAccelerationStructureMemoryInfoNV::default().acceleration_structure(handle).memory(memory);
         // SAFETY: both are new, and the memory was allocated for the structure.
         unsafe { tracing.bind_acceleration_structure_memory(&[bind]) }?;
-        let scratch = lab.buffer("scratch", scratch, FOR_RAYS, Place::Device)?;
-        Ok(Structure { lab, tracing, handle, info, scratch })
+        let scratch = lab.buffer("scratch", scratch, FOR_RAYS, MemoryPlacement::Device)?;
+        Ok(AccelerationStructureNv { lab, tracing, handle, info, scratch })
     }
 
     /// Builds it, of instances in a buffer if it has any.
@@ -79,7 +79,7 @@ impl<'a> Structure<'a> {
     }
 }
 
-impl Drop for Structure<'_> {
+impl Drop for AccelerationStructureNv<'_> {
     fn drop(&mut self) {
         // SAFETY: the device is idle after waiting, and the memory goes later (lifetime).
         unsafe {
@@ -90,43 +90,43 @@ impl Drop for Structure<'_> {
 }
 
 /// The second of three instances refers to something else.
-fn referred(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+fn referred(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
     let tracing = nv::ray_tracing::Device::new(&lab.instance.handle, &lab.device);
     let usage = FOR_RAYS | vk::BufferUsageFlags::TRANSFER_DST;
-    let boxes = lab.buffer("boxes", BYTES, usage, Place::Device)?;
-    let instances = lab.buffer("instances", BYTES, usage, Place::Device)?;
+    let boxes = lab.buffer("boxes", BYTES, usage, MemoryPlacement::Device)?;
+    let instances = lab.buffer("instances", BYTES, usage, MemoryPlacement::Device)?;
     let aabbs = vk::GeometryAABBNV::default().aabb_data(boxes.handle).num_aab_bs(1).stride(24);
     let geometry = vk::GeometryNV::default().geometry_type(vk::GeometryTypeNV::AABBS);
     let geometries = [geometry.geometry(vk::GeometryDataNV::default().aabbs(aabbs))];
-    let info = vk::AccelerationStructureInfoNV::default().ty(Type::BOTTOM_LEVEL).geometries(&geometries);
-    let bottom = Structure::new(&lab, &tracing, "bottom", info)?;
-    let info = vk::AccelerationStructureInfoNV::default().ty(Type::TOP_LEVEL).instance_count(3);
-    let scene = Structure::new(&lab, &tracing, "scene", info)?;
-    // SAFETY: a live structure that `Structure::new` bound to memory, and the extension is enabled (lifetime, feature).
+    let info = vk::AccelerationStructureInfoNV::default().ty(AccelerationStructureTypeNv::BOTTOM_LEVEL).geometries(&geometries);
+    let bottom = AccelerationStructureNv::new(&lab, &tracing, "bottom", info)?;
+    let info = vk::AccelerationStructureInfoNV::default().ty(AccelerationStructureTypeNv::TOP_LEVEL).instance_count(3);
+    let scene = AccelerationStructureNv::new(&lab, &tracing, "scene", info)?;
+    // SAFETY: a live structure that `AccelerationStructureNv::new` bound to memory, and the extension is enabled (lifetime, feature).
     let reference = unsafe { tracing.get_acceleration_structure_handle(bottom.handle) }?;
-    let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
+    let wrong = lab.planted_or_fixed(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
     let read = vk::AccessFlags::ACCELERATION_STRUCTURE_READ_KHR;
     lab.run_once("build", |commands| {
         lab.update(commands, &boxes, &[0; 6]);
         lab.update(commands, &instances, &words);
-        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
+        lab.memory_barrier(commands, scope::COPY_WRITE, BarrierScope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
         bottom.build(commands, None);
-        lab.memory_barrier(commands, BUILT, Scope { access: read | BUILT.access, ..BUILT });
+        lab.memory_barrier(commands, BUILT, BarrierScope { access: read | BUILT.access, ..BUILT });
         scene.build(commands, Some(&instances));
     })
 }
 
 /// Half of the source is bound.
-fn rays(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+fn rays(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
     let tracing = nv::ray_tracing::Device::new(&lab.instance.handle, &lab.device);
-    let [source, target] = lab.words(["source", "target"])?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     let kind = vk::DescriptorType::STORAGE_BUFFER;
     let set_layout = lab.set_layout(&[kind, kind], vk::ShaderStageFlags::RAYGEN_NV)?;
     let set = lab.descriptor_set(lab.descriptor_pool(1, &[(kind, 2)])?, set_layout)?;
-    let halved = [vk::DescriptorBufferInfo { range: lab.choose(SIZE / 2, SIZE), ..source.descriptor() }];
+    let halved = [vk::DescriptorBufferInfo { range: lab.planted_or_fixed(SIZE / 2, SIZE), ..source.descriptor() }];
     let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(0).descriptor_type(kind);
     lab.write_descriptors(&[write.buffer_info(&halved)]);
     lab.write_buffers(set, (1, 0), kind, &[target]);
@@ -140,7 +140,7 @@ fn rays(options: &Options) -> Result<(), Failure> {
         // SAFETY: the infos live until the call returns, and the extension is enabled (lifetime, feature).
         unsafe { tracing.create_ray_tracing_pipelines(vk::PipelineCache::null(), &infos, None) }
     })?;
-    let table = lab.buffer("table", BYTES, FOR_RAYS, Place::Host)?;
+    let table = lab.buffer("table", BYTES, FOR_RAYS, MemoryPlacement::Host)?;
     let mut handle = [0; 32];
     // SAFETY: a live pipeline with one group; no device with this extension has handles of more than 32 bytes
     // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
@@ -149,7 +149,7 @@ fn rays(options: &Options) -> Result<(), Failure> {
     let traced = vk::PipelineStageFlags::RAY_TRACING_SHADER_NV;
     lab.run_once("trace", |commands| {
         lab.fill(commands, &source, 7);
-        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { stages: traced, access: vk::AccessFlags::SHADER_READ });
+        lab.memory_barrier(commands, scope::COPY_WRITE, BarrierScope { stages: traced, access: vk::AccessFlags::SHADER_READ });
         let (point, none) = (vk::PipelineBindPoint::RAY_TRACING_NV, vk::Buffer::null());
         // SAFETY: live objects, recorded by this thread, and the extension is enabled (lifetime, owner, feature).
         unsafe {
@@ -159,5 +159,5 @@ fn rays(options: &Options) -> Result<(), Failure> {
             tracing.cmd_trace_rays(commands, first, 0, none, 0, 0, none, 0, 0, none, 0, 0, width, 1, 1);
         }
     })?;
-    lab.expect(&target, Scope { stages: traced, access: vk::AccessFlags::SHADER_WRITE }, &[7; WORDS])
+    lab.expect(&target, BarrierScope { stages: traced, access: vk::AccessFlags::SHADER_WRITE }, &[7; WORDS])
 }

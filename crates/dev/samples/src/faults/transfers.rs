@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{GREEN_WORD, LAYOUT, Lab, WORDS};
-use crate::arguments::Options;
+use super::lab::{GREEN_WORD, LAYOUT, FaultContext, WORDS};
+use crate::arguments::SampleOptions;
 use crate::common::{Needs, scope};
 use crate::failure::Failure;
 
@@ -28,36 +28,36 @@ faults! {
         "results of queries are copied on while they may still be written (read after write).",
 }
 
-fn war_copy(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, target] = lab.words(["source", "target"])?;
+fn war_copy(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     lab.run_once("copy, then overwrite", |commands| {
         lab.fill(commands, &source, 7);
         lab.buffer_barrier(commands, &source, scope::COPY_WRITE, scope::COPY_READ);
         lab.labeled(commands, "read", || lab.copy_buffer(commands, &source, &target));
-        lab.mend(commands, scope::COPY_READ, scope::COPY_WRITE);
+        lab.barrier_if_fixed(commands, scope::COPY_READ, scope::COPY_WRITE);
         lab.labeled(commands, "write", || lab.fill(commands, &source, 8));
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn copy_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, target] = lab.words(["source", "target"])?;
+fn copy_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, target] = lab.word_buffers(["source", "target"])?;
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.copy_buffer(commands, &source, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn update_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [buffer] = lab.words(["buffer"])?;
+fn update_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [buffer] = lab.word_buffers(["buffer"])?;
     lab.run_once("fill and update", |commands| {
         lab.fill(commands, &buffer, 7);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_WRITE);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_WRITE);
         lab.update(commands, &buffer, &[1, 2]);
     })?;
     let mut want = [7; WORDS];
@@ -65,12 +65,12 @@ fn update_buffer(options: &Options) -> Result<(), Failure> {
     lab.expect(&buffer, scope::COPY_WRITE, &want)
 }
 
-fn copy_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, target] = lab.texels(["source", "target"])?;
+fn copy_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, target] = lab.color_images(["source", "target"])?;
     lab.run_once("clear and copy", |commands| {
         lab.clear(commands, &source);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         let region = vk::ImageCopy::default().src_subresource(source.layers(0)).dst_subresource(target.layers(0));
         let region = [region.extent(source.extent_of(0))];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
@@ -79,37 +79,37 @@ fn copy_image(options: &Options) -> Result<(), Failure> {
     lab.expect_texels(&target, scope::COPY_WRITE, GREEN_WORD)
 }
 
-fn copy_buffer_to_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([source], [target]) = (lab.words(["source"])?, lab.texels(["target"])?);
+fn copy_buffer_to_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([source], [target]) = (lab.word_buffers(["source"])?, lab.color_images(["target"])?);
     lab.run_once("fill and copy", |commands| {
         lab.fill(commands, &source, 7);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.write_texels(commands, &source, &target);
     })?;
     lab.expect_texels(&target, scope::COPY_WRITE, 7)
 }
 
-fn copy_image_to_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([buffer, target], [image]) = (lab.words(["buffer", "target"])?, lab.texels(["image"])?);
+fn copy_image_to_buffer(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([buffer, target], [image]) = (lab.word_buffers(["buffer", "target"])?, lab.color_images(["image"])?);
     lab.run_once("copy and overwrite", |commands| {
         lab.clear(commands, &image);
         lab.fill(commands, &buffer, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.copy_buffer(commands, &buffer, &target);
-        lab.mend(commands, scope::COPY_READ, scope::COPY_WRITE);
+        lab.barrier_if_fixed(commands, scope::COPY_READ, scope::COPY_WRITE);
         lab.read_texels(commands, &image, &buffer);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn blit_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [source, target] = lab.texels(["source", "target"])?;
+fn blit_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [source, target] = lab.color_images(["source", "target"])?;
     lab.run_once("clear and blit", |commands| {
         lab.clear(commands, &source);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         let end = vk::Offset3D { x: source.extent.width as i32, y: source.extent.height as i32, z: 1 };
         let corners = [vk::Offset3D::default(), end];
         let region = vk::ImageBlit::default().src_subresource(source.layers(0)).dst_subresource(target.layers(0));
@@ -121,12 +121,12 @@ fn blit_image(options: &Options) -> Result<(), Failure> {
     lab.expect_texels(&target, scope::COPY_WRITE, GREEN_WORD)
 }
 
-fn resolve_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let (source, [target]) = (lab.multisampled("source")?, lab.texels(["target"])?);
+fn resolve_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let (source, [target]) = (lab.multisampled_image("source")?, lab.color_images(["target"])?);
     lab.run_once("clear and resolve", |commands| {
         lab.clear(commands, &source);
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         let region = vk::ImageResolve::default().src_subresource(source.layers(0)).dst_subresource(target.layers(0));
         let region = [region.extent(source.extent_of(0))];
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
@@ -135,39 +135,39 @@ fn resolve_image(options: &Options) -> Result<(), Failure> {
     lab.expect_texels(&target, scope::COPY_WRITE, GREEN_WORD)
 }
 
-fn clear_color_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let ([source, target], [image]) = (lab.words(["source", "target"])?, lab.texels(["image"])?);
+fn clear_color_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let ([source, target], [image]) = (lab.word_buffers(["source", "target"])?, lab.color_images(["image"])?);
     lab.run_once("copy and clear", |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.write_texels(commands, &source, &image);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.read_texels(commands, &image, &target);
-        lab.mend(commands, scope::COPY_READ, scope::COPY_WRITE);
+        lab.barrier_if_fixed(commands, scope::COPY_READ, scope::COPY_WRITE);
         lab.clear(commands, &image);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
 }
 
-fn clear_depth_image(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let (image, [target]) = (lab.depths("depths")?, lab.words(["target"])?);
+fn clear_depth_image(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let (image, [target]) = (lab.depth_image("depths")?, lab.word_buffers(["target"])?);
     lab.run_once("clear and copy", |commands| {
         let value = vk::ClearDepthStencilValue { depth: 0.5, stencil: 0 };
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             lab.device.cmd_clear_depth_stencil_image(commands, image.handle, LAYOUT, &value, &[image.range()]);
         }
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.read_texels(commands, &image, &target);
     })?;
     lab.expect(&target, scope::COPY_WRITE, &[0.5f32.to_bits(); WORDS])
 }
 
-fn query_results(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
-    let [results, target] = lab.words(["results", "target"])?;
+fn query_results(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &Needs::NOTHING)?;
+    let [results, target] = lab.word_buffers(["results", "target"])?;
     let pool = lab.query_pool(vk::QueryType::OCCLUSION, WORDS as u32)?;
     lab.run_once("copy results twice", |commands| {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
@@ -180,7 +180,7 @@ fn query_results(options: &Options) -> Result<(), Failure> {
             let (flags, buffer) = (vk::QueryResultFlags::WAIT, results.handle);
             lab.device.cmd_copy_query_pool_results(commands, pool, 0, WORDS as u32, buffer, 0, 4, flags);
         }
-        lab.mend(commands, scope::COPY_WRITE, scope::COPY_READ);
+        lab.barrier_if_fixed(commands, scope::COPY_WRITE, scope::COPY_READ);
         lab.copy_buffer(commands, &results, &target);
     })?;
     // Nothing was drawn.

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Gpu, Kernel, Needs, Place, Random, scope, shader};
+use crate::arguments::SampleOptions;
+use crate::common::{Gpu, ComputeKernel, Needs, MemoryPlacement, Random, scope, shader};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample =
@@ -12,19 +12,19 @@ pub(super) const SAMPLE: Sample =
 
 const COUNT: u32 = 1000;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let mut random = Random::new(options.seed);
     let words: Vec<u32> = (0..COUNT).map(|_| random.word()).collect();
     let size = u64::from(COUNT) * 4;
-    let staging = gpu.buffer("input", size, vk::BufferUsageFlags::TRANSFER_SRC, Place::Host)?;
+    let staging = gpu.buffer("input", size, vk::BufferUsageFlags::TRANSFER_SRC, MemoryPlacement::Host)?;
     gpu.write(&staging, &words)?;
     let usage =
         vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
-    let even = gpu.buffer("even", size, usage, Place::Device)?;
-    let odd = gpu.buffer("odd", size, usage, Place::Device)?;
+    let even = gpu.buffer("even", size, usage, MemoryPlacement::Device)?;
+    let odd = gpu.buffer("odd", size, usage, MemoryPlacement::Device)?;
     let buffers = [even, odd];
-    let scan = Kernel::new(&gpu, shader!("scan.comp"), &[[even, odd], [odd, even]], 8)?;
+    let scan = ComputeKernel::new(&gpu, shader!("scan.comp"), &[[even, odd], [odd, even]], 8)?;
     let mut last = 0;
     gpu.run_once("prefix sum", |commands| {
         gpu.copy_buffer(commands, &staging, &even);

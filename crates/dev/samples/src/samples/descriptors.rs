@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Gpu, Needs, Place, Random, binding_of, scope, shader};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Gpu, Needs, MemoryPlacement, Random, binding_of, scope, shader};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -25,23 +25,23 @@ const HALF: usize = BUFFERS / 2;
 const WORDS: u32 = 128;
 const SIZE: u64 = WORDS as u64 * 4;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
     let mut random = Random::new(options.seed);
     let inputs: Vec<Vec<u32>> = (0..BUFFERS).map(|_| (0..WORDS).map(|_| random.word()).collect()).collect();
     let buffers = inputs.iter().map(|it| input(&gpu, it)).collect::<Result<Vec<_>, Failure>>()?;
     let usage =
         vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
-    let sums = gpu.buffer("sums", SIZE, usage, Place::Device)?;
+    let sums = gpu.buffer("sums", SIZE, usage, MemoryPlacement::Device)?;
     let gather = Gather::new(&gpu, &sums)?;
     let is_late = gpu.has(Feature::DescriptorBindingStorageBufferUpdateAfterBind);
     gpu.write_buffers(gather.sets[0], (0, 0), STORAGE, &buffers[..HALF]);
     if !is_late {
         gpu.write_buffers(gather.sets[0], (0, HALF as u32), STORAGE, &buffers[HALF..]);
     }
-    let commands = gpu.recorded(gpu.main, "gather", |commands| {
+    let commands = gpu.record_new(gpu.main, "gather", |commands| {
         gpu.fill_buffer(commands, &sums, (0, SIZE), 0);
-        let used = scope::COMPUTE_READ.or(scope::COMPUTE_WRITE);
+        let used = scope::COMPUTE_READ.union(scope::COMPUTE_WRITE);
         gpu.buffer_barrier(commands, &sums, scope::COPY_WRITE, used);
         gather.dispatch(&gpu, commands, 0);
         gpu.buffer_barrier(commands, &sums, scope::COMPUTE_WRITE, used);
@@ -59,7 +59,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 fn input(gpu: &Gpu, words: &[u32]) -> Result<Buffer, Failure> {
-    let buffer = gpu.buffer("input", SIZE, vk::BufferUsageFlags::STORAGE_BUFFER, Place::Host)?;
+    let buffer = gpu.buffer("input", SIZE, vk::BufferUsageFlags::STORAGE_BUFFER, MemoryPlacement::Host)?;
     gpu.write(&buffer, words)?;
     Ok(buffer)
 }
@@ -89,7 +89,7 @@ impl Gather {
             false => vk::DescriptorPoolCreateFlags::empty(),
         };
         let single = gpu.set_layout(&[STORAGE], COMPUTE)?;
-        let array_pool = gpu.keep(gpu.loose_descriptor_pool(1, &[(STORAGE, BUFFERS as u32)], pool_flags)?);
+        let array_pool = gpu.destroy_at_end(gpu.unowned_descriptor_pool(1, &[(STORAGE, BUFFERS as u32)], pool_flags)?);
         let single_pool = gpu.descriptor_pool(1, &[(STORAGE, 1)])?;
         let sets = [gpu.descriptor_set(array_pool, array)?, gpu.descriptor_set(single_pool, single)?];
         gpu.write_buffers(sets[1], (0, 0), STORAGE, &[*sums]);

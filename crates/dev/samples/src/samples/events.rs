@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Gpu, Needs, Place, scope};
+use crate::arguments::SampleOptions;
+use crate::common::{Gpu, Needs, MemoryPlacement, scope};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -16,14 +16,14 @@ pub(super) const SAMPLE: Sample = Sample {
 const SIZE: u64 = 1024;
 const WORDS: usize = SIZE as usize / 4;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-    let source = gpu.buffer("source", SIZE, usage, Place::Device)?;
-    let other = gpu.buffer("other", SIZE, usage, Place::Device)?;
-    let target = gpu.buffer("target", SIZE * 2, usage, Place::Device)?;
+    let source = gpu.buffer("source", SIZE, usage, MemoryPlacement::Device)?;
+    let other = gpu.buffer("other", SIZE, usage, MemoryPlacement::Device)?;
+    let target = gpu.buffer("target", SIZE * 2, usage, MemoryPlacement::Device)?;
     let (filled, released) = (gpu.event("filled")?, gpu.event("released")?);
-    let commands = gpu.recorded(gpu.main, "split barriers", |commands| {
+    let commands = gpu.record_new(gpu.main, "split barriers", |commands| {
         let stages = vk::PipelineStageFlags::TRANSFER;
         // The host releases the device before the submission: an event may be set before it is waited for.
         wait(&gpu, commands, released, vk::PipelineStageFlags::HOST, &[]);

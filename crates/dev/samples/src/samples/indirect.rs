@@ -4,8 +4,8 @@
 use ash::{khr, vk};
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Gpu, GraphicsPipeline, Needs, Place, Scope, Target, binding_of, scope, shader};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Gpu, GraphicsPipeline, Needs, MemoryPlacement, BarrierScope, RenderTarget, binding_of, scope, shader};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -26,10 +26,10 @@ const INSTANCES: u32 = 16;
 const UNIFORM: vk::DescriptorType = vk::DescriptorType::UNIFORM_BUFFER;
 const PALETTE: [[u8; 4]; 4] = [[255, 0, 0, 255], [0, 255, 0, 255], [51, 102, 255, 255], [255, 204, 0, 255]];
 const BACKGROUND: [u8; 4] = [0, 0, 0, 0];
-const INDIRECT_READ: Scope =
-    Scope { stages: vk::PipelineStageFlags::DRAW_INDIRECT, access: vk::AccessFlags::INDIRECT_COMMAND_READ };
+const INDIRECT_READ: BarrierScope =
+    BarrierScope { stages: vk::PipelineStageFlags::DRAW_INDIRECT, access: vk::AccessFlags::INDIRECT_COMMAND_READ };
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
     let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
     let canvas = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
@@ -37,7 +37,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let framebuffer = gpu.framebuffer(render_pass, &[canvas])?;
     let mesh = Mesh::new(&gpu)?;
     let uniforms = Uniforms::new(&gpu)?;
-    let pipeline = pipeline(&gpu, uniforms.layout, Target::Subpass(render_pass, 0))?;
+    let pipeline = pipeline(&gpu, uniforms.layout, RenderTarget::Subpass(render_pass, 0))?;
     gpu.run_once("indirect draws", |commands| {
         let bytes: Vec<u8> = draws().into_iter().flatten().flat_map(u32::to_ne_bytes).collect();
         let clear = [vk::ClearValue::default()];
@@ -46,7 +46,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { gpu.device.cmd_update_buffer(commands, mesh.draws.handle, 0, &bytes) };
         gpu.buffer_barrier(commands, &mesh.draws, scope::COPY_WRITE, INDIRECT_READ);
-        gpu.set_area(commands, EXTENT);
+        gpu.set_viewport_and_scissor(commands, EXTENT);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             gpu.device.cmd_begin_render_pass(commands, &begin, vk::SubpassContents::INLINE);
@@ -79,14 +79,14 @@ fn expected(column: u32, row: u32) -> [u8; 4] {
     instance.map_or(BACKGROUND, |it| PALETTE[it as usize % PALETTE.len()])
 }
 
-fn pipeline(gpu: &Gpu, layout: vk::PipelineLayout, target: Target) -> Result<vk::Pipeline, Failure> {
+fn pipeline(gpu: &Gpu, layout: vk::PipelineLayout, target: RenderTarget) -> Result<vk::Pipeline, Failure> {
     let binding = |binding, input_rate| vk::VertexInputBindingDescription { binding, stride: 8, input_rate };
     let format = vk::Format::R32G32_SFLOAT;
     let attribute = |at| vk::VertexInputAttributeDescription { location: at, binding: at, format, offset: 0 };
     gpu.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("indirect.vert"),
         fragment: shader!("color.frag"),
-        middle: &[],
+        middle_stages: &[],
         layout,
         bindings: &[binding(0, vk::VertexInputRate::VERTEX), binding(1, vk::VertexInputRate::INSTANCE)],
         attributes: &[attribute(0), attribute(1)],
@@ -104,15 +104,15 @@ struct Mesh {
 impl Mesh {
     fn new(gpu: &Gpu) -> Result<Mesh, Failure> {
         let vertex = vk::BufferUsageFlags::VERTEX_BUFFER;
-        let corners = gpu.buffer("corners", 32, vertex, Place::Host)?;
+        let corners = gpu.buffer("corners", 32, vertex, MemoryPlacement::Host)?;
         gpu.write_floats(&corners, &[0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0])?;
         let floats: Vec<f32> = (0..INSTANCES).map(cell).flat_map(|(column, row)| [column as f32, row as f32]).collect();
-        let cells = gpu.buffer("cells", u64::from(INSTANCES) * 8, vertex, Place::Host)?;
+        let cells = gpu.buffer("cells", u64::from(INSTANCES) * 8, vertex, MemoryPlacement::Host)?;
         gpu.write_floats(&cells, &floats)?;
-        let indices = gpu.buffer("indices", 24, vk::BufferUsageFlags::INDEX_BUFFER, Place::Host)?;
+        let indices = gpu.buffer("indices", 24, vk::BufferUsageFlags::INDEX_BUFFER, MemoryPlacement::Host)?;
         gpu.write(&indices, &[0, 1, 2, 2, 1, 3])?;
         let usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-        let draws = gpu.buffer("draws", size_of_val(&draws()) as u64, usage, Place::Device)?;
+        let draws = gpu.buffer("draws", size_of_val(&draws()) as u64, usage, MemoryPlacement::Device)?;
         Ok(Mesh { corners, cells, indices, draws })
     }
 
@@ -143,9 +143,9 @@ enum Grid {
 impl Uniforms {
     fn new(gpu: &Gpu) -> Result<Uniforms, Failure> {
         let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
-        let colors = gpu.buffer("palette", 64, usage, Place::Host)?;
+        let colors = gpu.buffer("palette", 64, usage, MemoryPlacement::Host)?;
         gpu.write_floats(&colors, &PALETTE.as_flattened().iter().map(|it| f32::from(*it) / 255.0).collect::<Vec<_>>())?;
-        let size = gpu.buffer("cell size", 16, usage, Place::Host)?;
+        let size = gpu.buffer("cell size", 16, usage, MemoryPlacement::Host)?;
         gpu.write_floats(&size, &[2.0 / CELLS as f32, 2.0 / CELLS as f32, 0.0, 0.0])?;
 
         let stages = vk::ShaderStageFlags::VERTEX;
@@ -202,7 +202,7 @@ fn update_by_template(
     let data = buffer.descriptor();
     // SAFETY: `info` and `data` live until the calls return, and `data` is what the template's only entry describes.
     unsafe {
-        let template = gpu.keep(gpu.device.create_descriptor_update_template(&info, None)?);
+        let template = gpu.destroy_at_end(gpu.device.create_descriptor_update_template(&info, None)?);
         gpu.device.update_descriptor_set_with_template(set, template, (&raw const data).cast());
     }
     Ok(())

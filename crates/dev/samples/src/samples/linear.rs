@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Gpu, Image, Needs, Place, Random, scope};
+use crate::arguments::SampleOptions;
+use crate::common::{Gpu, SampleImage, Needs, MemoryPlacement, Random, scope};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -18,16 +18,16 @@ const WIDTH: u32 = 37;
 const HEIGHT: u32 = 11;
 const SIZE: u64 = (WIDTH * HEIGHT * 4) as u64;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let mut random = Random::new(options.seed);
     let words: Vec<u32> = (0..WIDTH * HEIGHT).map(|_| random.word()).collect();
     let image = written_image(&gpu, &words)?;
-    let results = gpu.buffer("results", SIZE, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+    let results = gpu.buffer("results", SIZE, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
     gpu.run_once("read the rows", |commands| {
         let written = (scope::NOTHING, vk::ImageLayout::PREINITIALIZED);
         gpu.image_barrier(commands, &image, written, (scope::COPY_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL));
-        let (layout, region) = (vk::ImageLayout::TRANSFER_SRC_OPTIMAL, [image.region(0, 0)]);
+        let (layout, region) = (vk::ImageLayout::TRANSFER_SRC_OPTIMAL, [image.buffer_copy_region(0, 0)]);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { gpu.device.cmd_copy_image_to_buffer(commands, image.handle, layout, results.handle, &region) };
         gpu.buffer_barrier(commands, &results, scope::COPY_WRITE, scope::HOST_READ);
@@ -36,7 +36,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// An image whose texels the host has written.
-fn written_image(gpu: &Gpu, words: &[u32]) -> Result<Image, Failure> {
+fn written_image(gpu: &Gpu, words: &[u32]) -> Result<SampleImage, Failure> {
     let extent = vk::Extent2D { width: WIDTH, height: HEIGHT };
     let info = vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -54,8 +54,8 @@ fn written_image(gpu: &Gpu, words: &[u32]) -> Result<Image, Failure> {
         let handle = gpu.device.create_image(&info, None)?;
         (handle, gpu.device.get_image_memory_requirements(handle))
     };
-    let memory = gpu.keep(gpu.allocate("rows", requirements, Place::Host)?);
-    gpu.keep(gpu.name(handle, "rows"));
+    let memory = gpu.destroy_at_end(gpu.allocate("rows", requirements, MemoryPlacement::Host)?);
+    gpu.destroy_at_end(gpu.name(handle, "rows"));
     let part = vk::ImageSubresource::default().aspect_mask(vk::ImageAspectFlags::COLOR);
     // SAFETY: both are new, and `allocate` followed the requirements of the image and made it visible to the host; it
     // is mapped here only. `vkGetImageSubresourceLayout` gives a range inside of the memory: row `r` of `WIDTH` texels
@@ -70,5 +70,5 @@ fn written_image(gpu: &Gpu, words: &[u32]) -> Result<Image, Failure> {
         }
         gpu.device.unmap_memory(memory);
     }
-    Ok(Image::color(handle, vk::ImageView::null(), extent, 1))
+    Ok(SampleImage::color(handle, vk::ImageView::null(), extent, 1))
 }

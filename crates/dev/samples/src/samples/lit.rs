@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
+use crate::arguments::SampleOptions;
 use crate::common::{
-    Buffer, Gpu, GraphicsPipeline, Image, Needs, Place, Random, Target, scope, shader, words_of_bytes,
+    Buffer, Gpu, GraphicsPipeline, SampleImage, Needs, MemoryPlacement, Random, RenderTarget, scope, shader, words_of_bytes,
 };
 use crate::failure::Failure;
 
@@ -28,10 +28,10 @@ const AHEAD: usize = 2;
 /// So many frames say something about time.
 const TIMED_MIN: usize = 10;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let lights = lights(&mut Random::new(options.seed));
-    let scene = Scene::new(&gpu, &lights)?;
+    let scene = LitScene::new(&gpu, &lights)?;
     let times = scene.frames(options.frames.unwrap_or(3) as usize)?;
     if times.len() >= TIMED_MIN {
         println!("{:.1} us a frame", median(times).as_secs_f64() * 1e6);
@@ -84,18 +84,18 @@ fn pixel(lights: &[Light], x: u32, y: u32) -> [u8; 4] {
     [channel(0), channel(1), channel(2), 255]
 }
 
-struct Scene<'a> {
+struct LitScene<'a> {
     gpu: &'a Gpu,
     render_pass: vk::RenderPass,
     framebuffer: vk::Framebuffer,
-    canvas: Image,
+    canvas: SampleImage,
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
     set: vk::DescriptorSet,
 }
 
-impl<'a> Scene<'a> {
-    fn new(gpu: &'a Gpu, lights: &[Light]) -> Result<Scene<'a>, Failure> {
+impl<'a> LitScene<'a> {
+    fn new(gpu: &'a Gpu, lights: &[Light]) -> Result<LitScene<'a>, Failure> {
         let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
         let canvas = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
         let render_pass = gpu.render_pass(FORMAT)?;
@@ -120,13 +120,13 @@ impl<'a> Scene<'a> {
         let pipeline = gpu.graphics_pipeline(&GraphicsPipeline {
             vertex: shader!("lit.vert"),
             fragment: shader!("lit.frag"),
-            middle: &[],
+            middle_stages: &[],
             layout,
             bindings: &[],
             attributes: &[],
-            target: Target::Subpass(render_pass, 0),
+            target: RenderTarget::Subpass(render_pass, 0),
         })?;
-        Ok(Scene { gpu, render_pass, framebuffer, canvas, layout, pipeline, set })
+        Ok(LitScene { gpu, render_pass, framebuffer, canvas, layout, pipeline, set })
     }
 
     /// How long each frame took, from one submission to the next.
@@ -162,7 +162,7 @@ impl<'a> Scene<'a> {
         let (device, clear) = (&self.gpu.device, [vk::ClearValue::default()]);
         let begin = vk::RenderPassBeginInfo::default().render_pass(self.render_pass).framebuffer(self.framebuffer);
         let begin = begin.render_area(EXTENT.into()).clear_values(&clear);
-        self.gpu.set_area(commands, EXTENT);
+        self.gpu.set_viewport_and_scissor(commands, EXTENT);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             let graphics = vk::PipelineBindPoint::GRAPHICS;
@@ -187,7 +187,7 @@ fn corners() -> Vec<f32> {
 }
 
 fn buffer(gpu: &Gpu, name: &str, usage: vk::BufferUsageFlags, floats: &[f32]) -> Result<Buffer, Failure> {
-    let buffer = gpu.buffer(name, size_of_val(floats) as u64, usage, Place::Host)?;
+    let buffer = gpu.buffer(name, size_of_val(floats) as u64, usage, MemoryPlacement::Host)?;
     gpu.write_floats(&buffer, floats)?;
     Ok(buffer)
 }
@@ -197,7 +197,7 @@ fn texture(gpu: &Gpu) -> Result<vk::DescriptorImageInfo, Failure> {
     let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST;
     let texture = gpu.image("texture", FORMAT, vk::Extent2D { width: TEXELS, height: TEXELS }, 1, usage)?;
     let bytes: Vec<u8> = (0..TEXELS * TEXELS).flat_map(|it| texel(it % TEXELS, it / TEXELS)).collect();
-    let staging = gpu.buffer("staging", bytes.len() as u64, vk::BufferUsageFlags::TRANSFER_SRC, Place::Host)?;
+    let staging = gpu.buffer("staging", bytes.len() as u64, vk::BufferUsageFlags::TRANSFER_SRC, MemoryPlacement::Host)?;
     gpu.write(&staging, &words_of_bytes(&bytes))?;
     let (before, during, after) = (
         (scope::NOTHING, vk::ImageLayout::UNDEFINED),
@@ -208,12 +208,12 @@ fn texture(gpu: &Gpu) -> Result<vk::DescriptorImageInfo, Failure> {
         gpu.image_barrier(commands, &texture, before, during);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
-            let region = [texture.region(0, 0)];
+            let region = [texture.buffer_copy_region(0, 0)];
             gpu.device.cmd_copy_buffer_to_image(commands, staging.handle, texture.handle, during.1, &region);
         }
         gpu.image_barrier(commands, &texture, during, after);
     })?;
     // SAFETY: `info` lives until the call returns (lifetime).
-    let sampler = gpu.keep(unsafe { gpu.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?);
+    let sampler = gpu.destroy_at_end(unsafe { gpu.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?);
     Ok(vk::DescriptorImageInfo::default().sampler(sampler).image_view(texture.view).image_layout(after.1))
 }

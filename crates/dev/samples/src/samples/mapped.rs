@@ -5,7 +5,7 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
+use crate::arguments::SampleOptions;
 use crate::common::{Gpu, Needs, Random, scope};
 use crate::failure::Failure;
 
@@ -18,9 +18,9 @@ pub(super) const SAMPLE: Sample = Sample {
 const WORDS: usize = 256;
 const SIZE: u64 = WORDS as u64 * 4;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
-    let block = Block::new(&gpu)?;
+    let block = MappedBuffers::new(&gpu)?;
     let mut random = Random::new(options.seed);
     let mut sent = vec![0; WORDS];
     let fence = gpu.fence(vk::FenceCreateFlags::empty())?;
@@ -33,7 +33,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             block.write(at, sent[at]);
         }
         block.flush(&gpu)?;
-        let commands = gpu.recorded(gpu.main, &format!("frame {frame}"), |commands| block.copy(&gpu, commands))?;
+        let commands = gpu.record_new(gpu.main, &format!("frame {frame}"), |commands| block.copy(&gpu, commands))?;
         gpu.submit(gpu.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
         gpu.wait(fence)?;
         // SAFETY: the fence was waited for, so no queue uses it (VUID-vkResetFences-pFences-01123; owner).
@@ -45,7 +45,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// One allocation, mapped to the end, with two buffers in it.
-struct Block {
+struct MappedBuffers {
     memory: vk::DeviceMemory,
     sent: vk::Buffer,
     received: vk::Buffer,
@@ -54,8 +54,8 @@ struct Block {
     address: *mut u32,
 }
 
-impl Block {
-    fn new(gpu: &Gpu) -> Result<Block, Failure> {
+impl MappedBuffers {
+    fn new(gpu: &Gpu) -> Result<MappedBuffers, Failure> {
         let create = |name, usage| {
             let info = vk::BufferCreateInfo::default().size(SIZE).usage(usage);
             // SAFETY: `info` lives until the call returns, and the buffer to the end (lifetime).
@@ -75,18 +75,18 @@ impl Block {
         let bits = first.memory_type_bits & second.memory_type_bits;
         let mut types = (0..).zip(gpu.memory.memory_types_as_slice());
         let found = types.find(|(at, it)| bits & (1 << at) != 0 && it.property_flags.contains(visible));
-        let (index, _) = found.ok_or_else(|| Failure::Lacks("no memory is visible to the host".to_owned()))?;
+        let (index, _) = found.ok_or_else(|| Failure::Unsupported("no memory is visible to the host".to_owned()))?;
         let info = vk::MemoryAllocateInfo::default().allocation_size(offset + second.size).memory_type_index(index);
         // SAFETY: `info` lives until the call returns. Memory and buffers are new, `offset` is a multiple of the
         // alignment of the second buffer, and the size holds both (VUID-vkBindBufferMemory-memoryOffset-01036,
         // -size-01037; lifetime).
         let (memory, address) = unsafe {
-            let memory = gpu.name(gpu.keep(gpu.device.allocate_memory(&info, None)?), "mapped");
-            gpu.device.bind_buffer_memory(gpu.keep(sent), memory, 0)?;
-            gpu.device.bind_buffer_memory(gpu.keep(received), memory, offset)?;
+            let memory = gpu.name(gpu.destroy_at_end(gpu.device.allocate_memory(&info, None)?), "mapped");
+            gpu.device.bind_buffer_memory(gpu.destroy_at_end(sent), memory, 0)?;
+            gpu.device.bind_buffer_memory(gpu.destroy_at_end(received), memory, offset)?;
             (memory, gpu.device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())?.cast())
         };
-        Ok(Block { memory, sent, received, offset, address })
+        Ok(MappedBuffers { memory, sent, received, offset, address })
     }
 
     fn write(&self, at: usize, word: u32) {

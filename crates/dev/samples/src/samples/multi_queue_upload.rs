@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, Image, Needs, Place, Random, Scope, scope, shader};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Gpu, SampleImage, Needs, MemoryPlacement, Random, BarrierScope, scope, shader};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -17,7 +17,7 @@ const SIDE: u32 = 16;
 const WORDS: u32 = SIDE * SIDE;
 const SIZE: u64 = WORDS as u64 * 4;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs { second_queue: true, ..Needs::NOTHING })?;
     let mut random = Random::new(options.seed);
     let words: Vec<u32> = (0..WORDS).map(|_| random.word()).collect();
@@ -27,11 +27,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         "sums",
         SIZE,
         vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC,
-        Place::Device,
+        MemoryPlacement::Device,
     )?;
     let compute = Compute::new(&gpu, &upload, &sums)?;
-    let uploaded = gpu.recorded(gpu.second, "upload", |commands| upload.record(&gpu, commands))?;
-    let computed = gpu.recorded(gpu.main, "compute", |commands| {
+    let uploaded = gpu.record_new(gpu.second, "upload", |commands| upload.record(&gpu, commands))?;
+    let computed = gpu.record_new(gpu.main, "compute", |commands| {
         upload.acquire(&gpu, commands);
         compute.record(&gpu, commands);
     })?;
@@ -51,15 +51,15 @@ fn run(options: &Options) -> Result<(), Failure> {
 struct Upload {
     staging: Buffer,
     buffer: Buffer,
-    image: Image,
+    image: SampleImage,
 }
 
 impl Upload {
     fn new(gpu: &Gpu, words: &[u32], texels: &[u32]) -> Result<Upload, Failure> {
-        let staging = gpu.buffer("staging", SIZE * 2, vk::BufferUsageFlags::TRANSFER_SRC, Place::Host)?;
+        let staging = gpu.buffer("staging", SIZE * 2, vk::BufferUsageFlags::TRANSFER_SRC, MemoryPlacement::Host)?;
         gpu.write(&staging, &[words, texels].concat())?;
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-        let buffer = gpu.buffer("words", SIZE, usage, Place::Device)?;
+        let buffer = gpu.buffer("words", SIZE, usage, MemoryPlacement::Device)?;
         let extent = vk::Extent2D { width: SIDE, height: SIDE };
         let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST;
         let image = gpu.image("texels", vk::Format::R32_UINT, extent, 1, usage)?;
@@ -76,11 +76,11 @@ impl Upload {
             let source = self.staging.handle;
             let region = vk::BufferCopy::default().size(SIZE);
             gpu.device.cmd_copy_buffer(commands, source, self.buffer.handle, &[region]);
-            let region = self.image.region(0, SIZE);
+            let region = self.image.buffer_copy_region(0, SIZE);
             gpu.device.cmd_copy_buffer_to_image(commands, source, self.image.handle, layout, &[region]);
         }
         // The second half is the other queue's, after the semaphore.
-        let nobody = Scope { stages: vk::PipelineStageFlags::BOTTOM_OF_PIPE, access: vk::AccessFlags::empty() };
+        let nobody = BarrierScope { stages: vk::PipelineStageFlags::BOTTOM_OF_PIPE, access: vk::AccessFlags::empty() };
         self.hand_over(gpu, commands, scope::COPY_WRITE, nobody);
     }
 
@@ -89,13 +89,13 @@ impl Upload {
     fn acquire(&self, gpu: &Gpu, commands: vk::CommandBuffer) {
         if !gpu.families().is_empty() {
             // The stage of the semaphore's wait, so that the acquire happens after it.
-            let waited = Scope { stages: vk::PipelineStageFlags::COMPUTE_SHADER, access: vk::AccessFlags::empty() };
+            let waited = BarrierScope { stages: vk::PipelineStageFlags::COMPUTE_SHADER, access: vk::AccessFlags::empty() };
             self.hand_over(gpu, commands, waited, scope::COMPUTE_READ);
         }
     }
 
     /// Both halves name the same families and the same change of layout.
-    fn hand_over(&self, gpu: &Gpu, commands: vk::CommandBuffer, from: Scope, to: Scope) {
+    fn hand_over(&self, gpu: &Gpu, commands: vk::CommandBuffer, from: BarrierScope, to: BarrierScope) {
         let (source, target) = match gpu.families().is_empty() {
             true => (vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_IGNORED),
             false => (gpu.second.family, gpu.main.family),

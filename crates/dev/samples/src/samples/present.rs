@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, Image, Place, Scope, Screen, Window, scope};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Gpu, SampleImage, MemoryPlacement, BarrierScope, Screen, XcbWindow, scope};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -15,11 +15,11 @@ pub(super) const SAMPLE: Sample = Sample {
 
 const IN_FLIGHT: usize = 2;
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let window = Window::if_needed()?;
+fn run(options: &SampleOptions) -> Result<(), Failure> {
+    let window = XcbWindow::if_needed()?;
     let gpu = Screen::gpu(window.as_ref())?;
     let screen = Screen::new(&gpu, window.as_ref())?;
-    let mut frames = (0..IN_FLIGHT).map(|_| Frame::new(&gpu, &screen)).collect::<Result<Vec<_>, Failure>>()?;
+    let mut frames = (0..IN_FLIGHT).map(|_| FrameInFlight::new(&gpu, &screen)).collect::<Result<Vec<_>, Failure>>()?;
     for number in 0..options.frames.unwrap_or(6) {
         let frame = &mut frames[number as usize % IN_FLIGHT];
         frame.finish(&gpu, &screen, options)?;
@@ -34,7 +34,7 @@ fn color(number: u32) -> [u8; 4] {
 }
 
 /// What one frame in flight uses.
-struct Frame {
+struct FrameInFlight {
     pool: vk::CommandPool,
     commands: vk::CommandBuffer,
     acquired: vk::Semaphore,
@@ -44,23 +44,23 @@ struct Frame {
     number: Option<u32>,
 }
 
-impl Frame {
-    fn new(gpu: &Gpu, screen: &Screen) -> Result<Frame, Failure> {
+impl FrameInFlight {
+    fn new(gpu: &Gpu, screen: &Screen) -> Result<FrameInFlight, Failure> {
         let pool = gpu.command_pool(gpu.main)?;
         let extent = screen.images.first().map(|it| it.extent).unwrap_or_default();
         let size = u64::from(extent.width * extent.height * 4).max(4);
-        Ok(Frame {
+        Ok(FrameInFlight {
             pool,
             commands: gpu.command_buffer(pool, vk::CommandBufferLevel::PRIMARY)?,
             acquired: gpu.semaphore("acquired")?,
             fence: gpu.fence(vk::FenceCreateFlags::empty())?,
-            copy: gpu.buffer("copy of the frame", size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?,
+            copy: gpu.buffer("copy of the frame", size, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?,
             number: None,
         })
     }
 
     /// Waits for the frame that is on its way, if any, and looks at it.
-    fn finish(&mut self, gpu: &Gpu, screen: &Screen, options: &Options) -> Result<(), Failure> {
+    fn finish(&mut self, gpu: &Gpu, screen: &Screen, options: &SampleOptions) -> Result<(), Failure> {
         let Some(number) = self.number.take() else { return Ok(()) };
         gpu.wait(self.fence)?;
         // SAFETY: the fence of the last use was waited for, and all are this thread's (lifetime, owner).
@@ -102,10 +102,10 @@ impl Frame {
         Ok(())
     }
 
-    fn clear(&self, gpu: &Gpu, screen: &Screen, image: &Image, number: u32) {
+    fn clear(&self, gpu: &Gpu, screen: &Screen, image: &SampleImage, number: u32) {
         let (commands, target) = (self.commands, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
         // The stage of the semaphore's wait, so that the change of layout happens after it.
-        let acquired = Scope { stages: vk::PipelineStageFlags::TRANSFER, access: vk::AccessFlags::empty() };
+        let acquired = BarrierScope { stages: vk::PipelineStageFlags::TRANSFER, access: vk::AccessFlags::empty() };
         gpu.image_barrier(commands, image, (acquired, vk::ImageLayout::UNDEFINED), (scope::COPY_WRITE, target));
         let float32 = color(number).map(|it| f32::from(it) / 255.0);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
@@ -121,7 +121,7 @@ impl Frame {
         gpu.image_barrier(commands, image, (scope::COPY_WRITE, target), source);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
-            let region = [image.region(0, 0)];
+            let region = [image.buffer_copy_region(0, 0)];
             gpu.device.cmd_copy_image_to_buffer(commands, image.handle, source.1, self.copy.handle, &region);
         }
         gpu.buffer_barrier(commands, &self.copy, scope::COPY_WRITE, scope::HOST_READ);

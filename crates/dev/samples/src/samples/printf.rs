@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Gpu, Kernel, Needs, Place, scope, shader};
+use crate::arguments::SampleOptions;
+use crate::common::{Gpu, ComputeKernel, Needs, MemoryPlacement, scope, shader};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample =
@@ -14,11 +14,11 @@ pub(super) const AGAIN: Sample =
 
 const COUNT: u32 = 64;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     square(options, |gpu, kernel| gpu.run_once("square", |commands| kernel.dispatch(gpu, commands, 0, &[0], COUNT)))
 }
 
-fn again(options: &Options) -> Result<(), Failure> {
+fn again(options: &SampleOptions) -> Result<(), Failure> {
     square(options, |gpu, kernel| {
         let commands = gpu.command_buffer(gpu.command_pool(gpu.main)?, vk::CommandBufferLevel::PRIMARY)?;
         // SAFETY: live objects, recorded by this thread; each submission is waited for (lifetime, owner).
@@ -32,15 +32,15 @@ fn again(options: &Options) -> Result<(), Failure> {
     })
 }
 
-fn square(options: &Options, work: impl FnOnce(&Gpu, &Kernel) -> Result<(), Failure>) -> Result<(), Failure> {
+fn square(options: &SampleOptions, work: impl FnOnce(&Gpu, &ComputeKernel) -> Result<(), Failure>) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs { extensions_optional: &[ash::khr::shader_non_semantic_info::NAME], ..Needs::NOTHING })?;
     let size = u64::from(COUNT) * 4;
     let numbers: Vec<u32> = (0..COUNT).map(|it| it + 10).collect();
-    let source = gpu.buffer("numbers", size, vk::BufferUsageFlags::STORAGE_BUFFER, Place::Host)?;
+    let source = gpu.buffer("numbers", size, vk::BufferUsageFlags::STORAGE_BUFFER, MemoryPlacement::Host)?;
     gpu.write(&source, &numbers)?;
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC;
-    let target = gpu.buffer("squares", size, usage, Place::Device)?;
-    let kernel = Kernel::new(&gpu, shader!("printf.comp"), &[[source, target]], 4)?;
+    let target = gpu.buffer("squares", size, usage, MemoryPlacement::Device)?;
+    let kernel = ComputeKernel::new(&gpu, shader!("printf.comp"), &[[source, target]], 4)?;
     work(&gpu, &kernel)?;
     let squares: Vec<u32> = numbers.iter().map(|it| it * it).collect();
     options.check.words("the squares", &gpu.download(&target, scope::COMPUTE_WRITE)?, &squares)

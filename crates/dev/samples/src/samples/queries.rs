@@ -4,8 +4,8 @@ use ash::vk;
 
 use super::triangle::{self, BACKGROUND, EXTENT, FORMAT};
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Feature, Gpu, Needs, Place, Target, scope};
+use crate::arguments::SampleOptions;
+use crate::common::{Feature, Gpu, Needs, MemoryPlacement, RenderTarget, scope};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -18,22 +18,22 @@ const NEEDS: Needs = Needs { features: &[Feature::OcclusionQueryPrecise], ..Need
 const RESULT_FLAGS: vk::QueryResultFlags =
     vk::QueryResultFlags::from_raw(vk::QueryResultFlags::TYPE_64.as_raw() | vk::QueryResultFlags::WAIT.as_raw());
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
     // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { gpu.instance.handle.get_physical_device_properties(gpu.physical_device) }.limits;
     if limits.timestamp_compute_and_graphics == vk::FALSE {
-        return Err(Failure::Lacks("the device has queues without timestamps".to_owned()));
+        return Err(Failure::Unsupported("the device has queues without timestamps".to_owned()));
     }
     let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
     let image = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
     let render_pass = gpu.render_pass(FORMAT)?;
     let framebuffer = gpu.framebuffer(render_pass, &[image])?;
-    let pipeline = triangle::pipeline(&gpu, Target::Subpass(render_pass, 0))?;
+    let pipeline = triangle::pipeline(&gpu, RenderTarget::Subpass(render_pass, 0))?;
     let vertices = triangle::vertices(&gpu)?;
     let samples = gpu.query_pool(vk::QueryType::OCCLUSION, 1)?;
     let times = gpu.query_pool(vk::QueryType::TIMESTAMP, 2)?;
-    let copied = gpu.buffer("copied results", 8, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+    let copied = gpu.buffer("copied results", 8, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
     gpu.run_once("counted triangle", |commands| {
         let clear = [BACKGROUND];
         let begin = vk::RenderPassBeginInfo::default().render_pass(render_pass).framebuffer(framebuffer);

@@ -6,8 +6,8 @@ use std::thread;
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, Needs, Place, Random};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Gpu, Needs, MemoryPlacement, Random};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -22,10 +22,10 @@ const EXTENT: vk::Extent2D = vk::Extent2D { width: 64, height: 64 };
 const DRAWS: u32 = 2000;
 const BUFFER_SIZE: u32 = 1 << 16;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let (threads, frames) = (options.threads.unwrap_or(2), options.frames.unwrap_or(2));
-    let scene = Scene::new(&gpu)?;
+    let scene = RecordingScene::new(&gpu)?;
     let recorded: u64 = thread::scope(|scope| {
         let scene = &scene;
         let seed = |index: u32| options.seed.wrapping_mul(1000).wrapping_add(index.into());
@@ -41,7 +41,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// What every thread reads and nobody changes.
-struct Scene<'a> {
+struct RecordingScene<'a> {
     gpu: &'a Gpu,
     render_pass: vk::RenderPass,
     framebuffer: vk::Framebuffer,
@@ -50,16 +50,16 @@ struct Scene<'a> {
     vertices: Buffer,
 }
 
-impl<'a> Scene<'a> {
-    fn new(gpu: &'a Gpu) -> Result<Scene<'a>, Failure> {
+impl<'a> RecordingScene<'a> {
+    fn new(gpu: &'a Gpu) -> Result<RecordingScene<'a>, Failure> {
         let render_pass = gpu.render_pass(FORMAT)?;
         let (layout, pipeline) = gpu.tile_pipeline(render_pass)?;
         let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
         let canvas = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
         let framebuffer = gpu.framebuffer(render_pass, &[canvas])?;
         let usage = vk::BufferUsageFlags::VERTEX_BUFFER;
-        let vertices = gpu.buffer("vertices", BUFFER_SIZE.into(), usage, Place::Host)?;
-        Ok(Scene { gpu, render_pass, framebuffer, layout, pipeline, vertices })
+        let vertices = gpu.buffer("vertices", BUFFER_SIZE.into(), usage, MemoryPlacement::Host)?;
+        Ok(RecordingScene { gpu, render_pass, framebuffer, layout, pipeline, vertices })
     }
 
     /// One thread: frame after frame into the same command buffer. Gives how many draws those were.

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, GraphicsPipeline, Image, Needs, Place, Target, scope, shader, words_of_bytes};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Gpu, GraphicsPipeline, SampleImage, Needs, MemoryPlacement, RenderTarget, scope, shader, words_of_bytes};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample =
@@ -15,7 +15,7 @@ const EXTENT: vk::Extent2D = vk::Extent2D { width: 64, height: 64 };
 const TEXELS: u32 = 8;
 const LEVELS: u32 = 2;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST;
     let texture = gpu.image("texture", FORMAT, vk::Extent2D { width: TEXELS, height: TEXELS }, LEVELS, usage)?;
@@ -37,11 +37,11 @@ fn run(options: &Options) -> Result<(), Failure> {
     let pipeline = gpu.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("screen.vert"),
         fragment: shader!("textured.frag"),
-        middle: &[],
+        middle_stages: &[],
         layout,
         bindings: &[],
         attributes: &[],
-        target: Target::Subpass(render_pass, 0),
+        target: RenderTarget::Subpass(render_pass, 0),
     })?;
 
     gpu.run_once("upload and draw", |commands| {
@@ -49,7 +49,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let clear = [vk::ClearValue::default()];
         let begin = vk::RenderPassBeginInfo::default().render_pass(render_pass).framebuffer(framebuffer);
         let begin = begin.render_area(EXTENT.into()).clear_values(&clear);
-        gpu.set_area(commands, EXTENT);
+        gpu.set_viewport_and_scissor(commands, EXTENT);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             let graphics = vk::PipelineBindPoint::GRAPHICS;
@@ -80,7 +80,7 @@ fn staging(gpu: &Gpu) -> Result<Buffer, Failure> {
         let size = TEXELS >> level;
         bytes.extend((0..size * size).flat_map(|at| texel(level, at % size, at / size)));
     }
-    let buffer = gpu.buffer("staging", bytes.len() as u64, vk::BufferUsageFlags::TRANSFER_SRC, Place::Host)?;
+    let buffer = gpu.buffer("staging", bytes.len() as u64, vk::BufferUsageFlags::TRANSFER_SRC, MemoryPlacement::Host)?;
     gpu.write(&buffer, &words_of_bytes(&bytes))?;
     Ok(buffer)
 }
@@ -96,17 +96,17 @@ fn sampler(gpu: &Gpu) -> Result<vk::Sampler, Failure> {
         .address_mode_w(edge)
         .max_lod(vk::LOD_CLAMP_NONE);
     // SAFETY: `info` lives until the call returns (lifetime).
-    Ok(gpu.keep(unsafe { gpu.device.create_sampler(&info, None) }?))
+    Ok(gpu.destroy_at_end(unsafe { gpu.device.create_sampler(&info, None) }?))
 }
 
-fn upload(gpu: &Gpu, commands: vk::CommandBuffer, staging: &Buffer, texture: &Image) {
+fn upload(gpu: &Gpu, commands: vk::CommandBuffer, staging: &Buffer, texture: &SampleImage) {
     let (before, during, after) = (
         (scope::NOTHING, vk::ImageLayout::UNDEFINED),
         (scope::COPY_WRITE, vk::ImageLayout::TRANSFER_DST_OPTIMAL),
         (scope::FRAGMENT_READ, vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL),
     );
     gpu.image_barrier(commands, texture, before, during);
-    let regions = [texture.region(0, 0), texture.region(1, u64::from(TEXELS * TEXELS * 4))];
+    let regions = [texture.buffer_copy_region(0, 0), texture.buffer_copy_region(1, u64::from(TEXELS * TEXELS * 4))];
     // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe {
         gpu.device.cmd_copy_buffer_to_image(commands, staging.handle, texture.handle, during.1, &regions);

@@ -10,8 +10,8 @@ use std::thread;
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, Image, Needs, Place};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Gpu, SampleImage, Needs, MemoryPlacement};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -27,10 +27,10 @@ const IN_FLIGHT: usize = 2;
 const TILES: u32 = 8;
 const CORNERS: usize = 6;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let (threads, frames) = (options.threads.unwrap_or(4), options.frames.unwrap_or(4));
-    let scene = Scene::new(&gpu)?;
+    let scene = TileScene::new(&gpu)?;
     let drawn = thread::scope(|scope| {
         let (to_main, from_workers) = channel();
         let mut to_workers = Vec::new();
@@ -39,14 +39,14 @@ fn run(options: &Options) -> Result<(), Failure> {
             to_workers.push(sender);
             let (to_main, scene) = (to_main.clone(), &scene);
             scope.spawn(move || {
-                let worker = Worker { scene, index, threads, slots: Vec::new() };
+                let worker = RecordingWorker { scene, index, threads, frame_resources: Vec::new() };
                 // Whoever waits for a failed worker learns of it from the channel.
                 if let Err(failure) = worker.work(&jobs, &to_main) {
                     let _ = to_main.send(Err(failure));
                 }
             });
         }
-        let director = Director { scene: &scene, to_workers, from_workers };
+        let director = FrameSubmitter { scene: &scene, to_workers, from_workers };
         director.draw(frames)
     })?;
     let picture = gpu.picture(&drawn)?;
@@ -64,18 +64,18 @@ fn color(frame: u32, column: u32, row: u32) -> [f32; 4] {
 }
 
 /// What every thread reads and nobody changes.
-struct Scene<'a> {
+struct TileScene<'a> {
     gpu: &'a Gpu,
     render_pass: vk::RenderPass,
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
-    targets: Vec<(Image, vk::Framebuffer)>,
+    targets: Vec<(SampleImage, vk::Framebuffer)>,
     /// Held by the thread that destroys what it used.
-    tidying: Mutex<()>,
+    destroy_lock: Mutex<()>,
 }
 
-impl<'a> Scene<'a> {
-    fn new(gpu: &'a Gpu) -> Result<Scene<'a>, Failure> {
+impl<'a> TileScene<'a> {
+    fn new(gpu: &'a Gpu) -> Result<TileScene<'a>, Failure> {
         let render_pass = gpu.render_pass(FORMAT)?;
         let (layout, pipeline) = gpu.tile_pipeline(render_pass)?;
         let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
@@ -84,23 +84,23 @@ impl<'a> Scene<'a> {
             Ok((image, gpu.framebuffer(render_pass, &[image])?))
         };
         let targets = (0..IN_FLIGHT).map(target).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(Scene { gpu, render_pass, layout, pipeline, targets, tidying: Mutex::new(()) })
+        Ok(TileScene { gpu, render_pass, layout, pipeline, targets, destroy_lock: Mutex::new(()) })
     }
 }
 
 /// What a worker sends back: who it is, and what it recorded.
-type Recorded = Result<(u32, vk::CommandBuffer), Failure>;
+type RecordedSecondary = Result<(u32, vk::CommandBuffer), Failure>;
 
 /// The main thread: hands out frames, collects what was recorded, and submits.
-struct Director<'a> {
-    scene: &'a Scene<'a>,
+struct FrameSubmitter<'a> {
+    scene: &'a TileScene<'a>,
     to_workers: Vec<Sender<u32>>,
-    from_workers: Receiver<Recorded>,
+    from_workers: Receiver<RecordedSecondary>,
 }
 
-impl Director<'_> {
+impl FrameSubmitter<'_> {
     /// The image of the last frame, after everything is done.
-    fn draw(self, frames: u32) -> Result<Image, Failure> {
+    fn draw(self, frames: u32) -> Result<SampleImage, Failure> {
         let gpu = self.scene.gpu;
         let mut slots = Vec::new();
         for _ in 0..IN_FLIGHT {
@@ -162,29 +162,29 @@ impl Director<'_> {
 }
 
 /// One recording thread.
-struct Worker<'a> {
-    scene: &'a Scene<'a>,
+struct RecordingWorker<'a> {
+    scene: &'a TileScene<'a>,
     index: u32,
     threads: u32,
     /// One per frame in flight.
-    slots: Vec<Slot>,
+    frame_resources: Vec<FrameResources>,
 }
 
 /// What a thread uses for a frame and again some frames later.
-struct Slot {
+struct FrameResources {
     pool: vk::CommandPool,
     commands: vk::CommandBuffer,
     /// Of the last frame in this slot.
     vertices: Option<Buffer>,
 }
 
-impl Worker<'_> {
-    fn work(mut self, jobs: &Receiver<u32>, results: &Sender<Recorded>) -> Result<(), Failure> {
+impl RecordingWorker<'_> {
+    fn work(mut self, jobs: &Receiver<u32>, results: &Sender<RecordedSecondary>) -> Result<(), Failure> {
         let gpu = self.scene.gpu;
         for _ in 0..IN_FLIGHT {
-            let pool = gpu.name(gpu.loose_command_pool(gpu.main)?, &format!("pool of thread {}", self.index));
+            let pool = gpu.name(gpu.unowned_command_pool(gpu.main)?, &format!("pool of thread {}", self.index));
             let commands = gpu.command_buffer(pool, vk::CommandBufferLevel::SECONDARY)?;
-            self.slots.push(Slot { pool, commands, vertices: None });
+            self.frame_resources.push(FrameResources { pool, commands, vertices: None });
         }
         for frame in jobs {
             let commands = self.record(frame)?;
@@ -193,8 +193,8 @@ impl Worker<'_> {
         }
         // The director has waited for all frames, and with it the channel ended. One thread after the other: pools whose
         // command buffers one primary executed, destroyed at once, crash older Khronos layers (1.3.239, one run in 100).
-        let _in_turn = self.scene.tidying.lock();
-        for slot in self.slots {
+        let _in_turn = self.scene.destroy_lock.lock();
+        for slot in self.frame_resources {
             slot.vertices.into_iter().for_each(|it| gpu.destroy_buffer(it));
             // SAFETY: the pool is this thread's, and its command buffers are done (lifetime, owner).
             unsafe { gpu.device.destroy_command_pool(slot.pool, None) };
@@ -206,7 +206,7 @@ impl Worker<'_> {
         let gpu = self.scene.gpu;
         let rows: Vec<u32> = (self.index..TILES).step_by(self.threads as usize).collect();
         let vertices = self.vertices(&rows)?;
-        let slot = &mut self.slots[frame as usize % IN_FLIGHT];
+        let slot = &mut self.frame_resources[frame as usize % IN_FLIGHT];
         // The director asks for a frame only after it waited for the last one in this slot.
         if let Some(old) = std::mem::replace(&mut slot.vertices, vertices) {
             gpu.destroy_buffer(old);
@@ -245,17 +245,17 @@ impl Worker<'_> {
             return Ok(None);
         }
         let (gpu, size) = (self.scene.gpu, size_of_val(floats.as_slice()) as u64);
-        let buffer = gpu.loose_buffer("tiles", size, vk::BufferUsageFlags::VERTEX_BUFFER, Place::Host)?;
+        let buffer = gpu.unowned_buffer("tiles", size, vk::BufferUsageFlags::VERTEX_BUFFER, MemoryPlacement::Host)?;
         gpu.write_floats(&buffer, &floats)?;
         Ok(Some(buffer))
     }
 }
 
-impl Scene<'_> {
+impl TileScene<'_> {
     /// Draws the tiles of some rows, one call each.
     fn draw(&self, commands: vk::CommandBuffer, vertices: &Buffer, frame: u32, rows: &[u32]) {
         let device = &self.gpu.device;
-        self.gpu.set_area(commands, EXTENT);
+        self.gpu.set_viewport_and_scissor(commands, EXTENT);
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, self.pipeline);

@@ -15,9 +15,9 @@ use std::thread;
 
 use ash::vk;
 
-use self::parcel::{Machine, Parcel, WORDS};
+use self::parcel::{HandoffPipeline, Parcel, WORDS};
 use crate::Sample;
-use crate::arguments::Options;
+use crate::arguments::SampleOptions;
 use crate::common::{Gpu, Needs, Queue, Random};
 use crate::failure::Failure;
 
@@ -60,25 +60,25 @@ struct Stop {
 }
 
 /// What goes through the channels.
-enum Message {
+enum HandoffMessage {
     Parcel(Box<Parcel>),
     /// Somebody failed.
     End,
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let (threads, visits) = (options.threads.unwrap_or(4) as usize, options.frames.unwrap_or(12));
-    let ways = ways(options.seed, threads, visits);
-    let machine = Machine::new(&gpu)?;
-    let parcels = travel(&machine, threads, &ways)?;
+    let ways = routes(options.seed, threads, visits);
+    let machine = HandoffPipeline::new(&gpu)?;
+    let parcels = run_handoffs(&machine, threads, &ways)?;
     let got = machine.collect(parcels)?;
-    let want: Vec<u32> = ways.iter().flat_map(|it| model(it)).collect();
+    let want: Vec<u32> = ways.iter().flat_map(|it| expected_words(it)).collect();
     options.check.words("the words of the parcels", &got, &want)
 }
 
 /// The way of each parcel, two per thread.
-fn ways(seed: u64, threads: usize, visits: u32) -> Vec<Vec<Stop>> {
+fn routes(seed: u64, threads: usize, visits: u32) -> Vec<Vec<Stop>> {
     let mut random = Random::new(seed);
     let mut stop = || Stop { thread: random.below(threads as u32) as usize, operation: operation(&mut random) };
     (0..threads * 2).map(|_| (0..visits).map(|_| stop()).collect()).collect()
@@ -106,7 +106,7 @@ fn operation(random: &mut Random) -> Operation {
 }
 
 /// What the words of a parcel must be at the end of its way.
-fn model(way: &[Stop]) -> Vec<u32> {
+fn expected_words(way: &[Stop]) -> Vec<u32> {
     let mut words = vec![0u32; WORDS as usize];
     for stop in way {
         match &stop.operation {
@@ -128,12 +128,12 @@ fn model(way: &[Stop]) -> Vec<u32> {
 }
 
 /// Sends the parcels on their way, and gives them back in order when all have arrived.
-fn travel(machine: &Machine, threads: usize, ways: &[Vec<Stop>]) -> Result<Vec<Parcel>, Failure> {
+fn run_handoffs(machine: &HandoffPipeline, threads: usize, ways: &[Vec<Stop>]) -> Result<Vec<Parcel>, Failure> {
     let queue = Mutex::new(machine.gpu.main);
-    let (to_threads, from_senders): (Vec<Sender<Message>>, Vec<Receiver<Message>>) =
+    let (to_threads, from_senders): (Vec<Sender<HandoffMessage>>, Vec<Receiver<HandoffMessage>>) =
         (0..threads).map(|_| channel()).unzip();
     let (to_main, arrivals) = channel();
-    let hub = Hub { machine, queue: &queue, ways, to_threads: &to_threads, to_main: &to_main };
+    let hub = HandoffContext { machine, queue: &queue, routes: ways, to_threads: &to_threads, to_main: &to_main };
     let mut parcels = thread::scope(|scope| {
         let workers = from_senders.into_iter().enumerate().map(|(index, inbox)| {
             let hub = &hub;
@@ -149,7 +149,7 @@ fn travel(machine: &Machine, threads: usize, ways: &[Vec<Stop>]) -> Result<Vec<P
         }
         let mut parcels = Vec::new();
         while parcels.len() < ways.len()
-            && let Ok(Message::Parcel(parcel)) = arrivals.recv()
+            && let Ok(HandoffMessage::Parcel(parcel)) = arrivals.recv()
         {
             parcels.push(*parcel);
         }
@@ -163,22 +163,22 @@ fn travel(machine: &Machine, threads: usize, ways: &[Vec<Stop>]) -> Result<Vec<P
 }
 
 /// What every thread needs to work and to pass parcels on.
-struct Hub<'a> {
-    machine: &'a Machine<'a>,
+struct HandoffContext<'a> {
+    machine: &'a HandoffPipeline<'a>,
     /// Submitting needs the queue for oneself.
     queue: &'a Mutex<Queue>,
-    ways: &'a [Vec<Stop>],
-    to_threads: &'a [Sender<Message>],
-    to_main: &'a Sender<Message>,
+    routes: &'a [Vec<Stop>],
+    to_threads: &'a [Sender<HandoffMessage>],
+    to_main: &'a Sender<HandoffMessage>,
 }
 
-impl Hub<'_> {
+impl HandoffContext<'_> {
     /// One thread: it knows how many visits it will get.
-    fn work(&self, index: usize, inbox: &Receiver<Message>) -> Result<(), Failure> {
-        let visits = self.ways.iter().flatten().filter(|it| it.thread == index).count();
+    fn work(&self, index: usize, inbox: &Receiver<HandoffMessage>) -> Result<(), Failure> {
+        let visits = self.routes.iter().flatten().filter(|it| it.thread == index).count();
         for _ in 0..visits {
-            let Ok(Message::Parcel(mut parcel)) = inbox.recv() else { return Ok(()) };
-            let stop = &self.ways[parcel.index][parcel.visits];
+            let Ok(HandoffMessage::Parcel(mut parcel)) = inbox.recv() else { return Ok(()) };
+            let stop = &self.routes[parcel.index][parcel.visits];
             let (commands, fence) = parcel.record(self.machine, &stop.operation)?;
             self.submit(commands, fence)?;
             self.forward(*parcel);
@@ -193,14 +193,14 @@ impl Hub<'_> {
 
     /// To the next thread, or home. A receiver that is gone has failed and told everybody.
     fn forward(&self, parcel: Parcel) {
-        let next = self.ways[parcel.index].get(parcel.visits).map(|it| it.thread);
+        let next = self.routes[parcel.index].get(parcel.visits).map(|it| it.thread);
         let sender = next.map_or(self.to_main, |it| &self.to_threads[it]);
-        let _ = sender.send(Message::Parcel(Box::new(parcel)));
+        let _ = sender.send(HandoffMessage::Parcel(Box::new(parcel)));
     }
 
     fn end(&self) {
         for sender in self.to_threads.iter().chain([self.to_main]) {
-            let _ = sender.send(Message::End);
+            let _ = sender.send(HandoffMessage::End);
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_seed_decides_the_ways_and_the_words() {
-        let words = |seed| ways(seed, 3, 10).iter().map(|it| model(it)).collect::<Vec<_>>();
+        let words = |seed| routes(seed, 3, 10).iter().map(|it| expected_words(it)).collect::<Vec<_>>();
         assert_eq!(words(5), words(5));
         assert_ne!(words(5), words(6));
     }

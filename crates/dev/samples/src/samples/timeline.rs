@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Gpu, Needs, Place, Queue, Random, scope};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Feature, Gpu, Needs, MemoryPlacement, Queue, Random, scope};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -21,15 +21,15 @@ const STEPS: u64 = 3;
 /// Buffers for what is copied.
 const SLOTS: u32 = 64;
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
     let rounds = options.frames.unwrap_or(4);
     let semaphore = gpu.timeline("timeline")?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-    let scratch = gpu.shared_buffer("scratch", SIZE, usage, Place::Device)?;
+    let scratch = gpu.shared_buffer("scratch", SIZE, usage, MemoryPlacement::Device)?;
     // What the rounds copy goes into buffers of their own, as far as there are so many.
     let slots = rounds.min(SLOTS) as usize;
-    let result = |slot| gpu.shared_buffer(&format!("result {slot}"), SIZE, usage, Place::Device);
+    let result = |slot| gpu.shared_buffer(&format!("result {slot}"), SIZE, usage, MemoryPlacement::Device);
     let results: Vec<Buffer> = (0..slots).map(result).collect::<Result<_, Failure>>()?;
     let mut random = Random::new(options.seed);
     let mut want = vec![Vec::new(); slots];
@@ -37,7 +37,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let words: Vec<u32> = (0..WORDS).map(|_| random.word()).collect();
         let slot = round as usize % slots;
         let start = u64::from(round) * STEPS;
-        let begins = if round % 2 == 0 { Begins::Late } else { Begins::Early };
+        let begins = if round % 2 == 0 { RoundStart::Late } else { RoundStart::Early };
         Round { gpu: &gpu, semaphore, start, scratch, result: results[slot] }.run(begins, &words)?;
         want[slot] = words;
     }
@@ -53,7 +53,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 
 /// Whether the host lets a round begin before its work is submitted, or after that.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Begins {
+enum RoundStart {
     Early,
     Late,
 }
@@ -69,19 +69,19 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    fn run(&self, begins: Begins, words: &[u32]) -> Result<(), Failure> {
+    fn run(&self, begins: RoundStart, words: &[u32]) -> Result<(), Failure> {
         let gpu = self.gpu;
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_ne_bytes()).collect();
-        let fill = gpu.recorded(gpu.main, "fill", |commands| {
+        let fill = gpu.record_new(gpu.main, "fill", |commands| {
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe { gpu.device.cmd_update_buffer(commands, self.scratch.handle, 0, &bytes) };
         })?;
-        let copy = gpu.recorded(gpu.second, "copy", |commands| {
+        let copy = gpu.record_new(gpu.second, "copy", |commands| {
             let region = vk::BufferCopy::default().size(SIZE);
             // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe { gpu.device.cmd_copy_buffer(commands, self.scratch.handle, self.result.handle, &[region]) };
         })?;
-        if begins == Begins::Early {
+        if begins == RoundStart::Early {
             self.signal(self.start + 1)?;
         }
         // The copy waits for the fill, which nobody has submitted yet. On a single queue, which may begin its
@@ -94,7 +94,7 @@ impl Round<'_> {
             self.submit(gpu.second, copy, self.start + 2)?;
             self.submit(gpu.main, fill, self.start + 1)?;
         }
-        if begins == Begins::Late {
+        if begins == RoundStart::Late {
             self.signal(self.start + 1)?;
         }
         self.wait(self.start + STEPS)

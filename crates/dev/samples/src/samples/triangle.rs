@@ -2,8 +2,8 @@
 
 use ash::vk;
 
-use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, GraphicsPipeline, Picture, Place, Target, shader};
+use crate::arguments::SampleOptions;
+use crate::common::{Buffer, Gpu, GraphicsPipeline, Picture, MemoryPlacement, RenderTarget, shader};
 use crate::failure::Failure;
 
 pub(super) const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
@@ -30,12 +30,12 @@ pub(super) fn vertices(gpu: &Gpu) -> Result<Buffer, Failure> {
         near, far,  0.0, 0.0, 1.0,
     ];
     let usage = vk::BufferUsageFlags::VERTEX_BUFFER;
-    let buffer = gpu.buffer("corners", size_of_val(&floats) as u64, usage, Place::Host)?;
+    let buffer = gpu.buffer("corners", size_of_val(&floats) as u64, usage, MemoryPlacement::Host)?;
     gpu.write_floats(&buffer, &floats)?;
     Ok(buffer)
 }
 
-pub(super) fn pipeline(gpu: &Gpu, target: Target) -> Result<vk::Pipeline, Failure> {
+pub(super) fn pipeline(gpu: &Gpu, target: RenderTarget) -> Result<vk::Pipeline, Failure> {
     let layout = gpu.pipeline_layout(&[], None)?;
     let binding = vk::VertexInputBindingDescription { binding: 0, stride: 20, input_rate: vk::VertexInputRate::VERTEX };
     let attribute =
@@ -43,7 +43,7 @@ pub(super) fn pipeline(gpu: &Gpu, target: Target) -> Result<vk::Pipeline, Failur
     gpu.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("triangle.vert"),
         fragment: shader!("color.frag"),
-        middle: &[],
+        middle_stages: &[],
         layout,
         bindings: &[binding],
         attributes: &[attribute(0, vk::Format::R32G32_SFLOAT, 0), attribute(1, vk::Format::R32G32B32_SFLOAT, 8)],
@@ -53,7 +53,7 @@ pub(super) fn pipeline(gpu: &Gpu, target: Target) -> Result<vk::Pipeline, Failur
 
 /// Draws the triangle inside of a render pass that the caller began.
 pub(super) fn draw(gpu: &Gpu, commands: vk::CommandBuffer, pipeline: vk::Pipeline, vertices: &Buffer) {
-    gpu.set_area(commands, EXTENT);
+    gpu.set_viewport_and_scissor(commands, EXTENT);
     // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe {
         gpu.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
@@ -62,15 +62,15 @@ pub(super) fn draw(gpu: &Gpu, commands: vk::CommandBuffer, pipeline: vk::Pipelin
     }
 }
 
-pub(super) fn check(options: &Options, picture: &Picture) -> Result<(), Failure> {
+pub(super) fn check(options: &SampleOptions, picture: &Picture) -> Result<(), Failure> {
     picture.save(options)?;
-    let covered = picture.places().filter(|(x, y)| picture.pixel(*x, *y) != BACKGROUND_BYTES).count();
+    let covered = picture.pixels().filter(|(x, y)| picture.pixel(*x, *y) != BACKGROUND_BYTES).count();
     check_coverage(options, covered as u64)?;
     // Devices may interpolate with few bits.
     options.check.picture(picture, 3, expected)
 }
 
-pub(super) fn check_coverage(options: &Options, pixels: u64) -> Result<(), Failure> {
+pub(super) fn check_coverage(options: &SampleOptions, pixels: u64) -> Result<(), Failure> {
     options.check.number("the number of covered pixels", pixels, COVERED..COVERED + 1)
 }
 

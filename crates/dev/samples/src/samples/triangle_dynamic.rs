@@ -4,8 +4,8 @@ use ash::vk;
 
 use super::triangle::{self, BACKGROUND, EXTENT, FORMAT};
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Feature, Gpu, Image, Needs, Target};
+use crate::arguments::SampleOptions;
+use crate::common::{Feature, Gpu, SampleImage, Needs, RenderTarget};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -16,13 +16,13 @@ pub(super) const SAMPLE: Sample = Sample {
 
 const NEEDS: Needs = Needs { features: &[Feature::DynamicRendering, Feature::Synchronization2], ..Needs::NOTHING };
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
     let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
     let image = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
-    let pipeline = triangle::pipeline(&gpu, Target::Format(FORMAT))?;
+    let pipeline = triangle::pipeline(&gpu, RenderTarget::Format(FORMAT))?;
     let vertices = triangle::vertices(&gpu)?;
-    let commands = gpu.recorded(gpu.main, "triangle", |commands| {
+    let commands = gpu.record_new(gpu.main, "triangle", |commands| {
         barrier(&gpu, commands, &image, BEFORE);
         render(&gpu, commands, &image, || triangle::draw(&gpu, commands, pipeline, &vertices));
         barrier(&gpu, commands, &image, AFTER);
@@ -32,19 +32,19 @@ fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// One side of a barrier: stages, accesses, layout.
-type Side = (vk::PipelineStageFlags2, vk::AccessFlags2, vk::ImageLayout);
+type BarrierSide = (vk::PipelineStageFlags2, vk::AccessFlags2, vk::ImageLayout);
 
-const DRAWN: Side = (
+const COLOR_WRITTEN: BarrierSide = (
     vk::PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT,
     vk::AccessFlags2::COLOR_ATTACHMENT_WRITE,
     vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL,
 );
-const BEFORE: (Side, Side) =
-    ((vk::PipelineStageFlags2::NONE, vk::AccessFlags2::NONE, vk::ImageLayout::UNDEFINED), DRAWN);
-const AFTER: (Side, Side) =
-    (DRAWN, (vk::PipelineStageFlags2::COPY, vk::AccessFlags2::TRANSFER_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL));
+const BEFORE: (BarrierSide, BarrierSide) =
+    ((vk::PipelineStageFlags2::NONE, vk::AccessFlags2::NONE, vk::ImageLayout::UNDEFINED), COLOR_WRITTEN);
+const AFTER: (BarrierSide, BarrierSide) =
+    (COLOR_WRITTEN, (vk::PipelineStageFlags2::COPY, vk::AccessFlags2::TRANSFER_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL));
 
-fn barrier(gpu: &Gpu, commands: vk::CommandBuffer, image: &Image, (from, to): (Side, Side)) {
+fn barrier(gpu: &Gpu, commands: vk::CommandBuffer, image: &SampleImage, (from, to): (BarrierSide, BarrierSide)) {
     let barriers = [vk::ImageMemoryBarrier2::default()
         .src_stage_mask(from.0)
         .src_access_mask(from.1)
@@ -61,7 +61,7 @@ fn barrier(gpu: &Gpu, commands: vk::CommandBuffer, image: &Image, (from, to): (S
     unsafe { gpu.device.cmd_pipeline_barrier2(commands, &dependency) };
 }
 
-fn render(gpu: &Gpu, commands: vk::CommandBuffer, image: &Image, draw: impl FnOnce()) {
+fn render(gpu: &Gpu, commands: vk::CommandBuffer, image: &SampleImage, draw: impl FnOnce()) {
     let colors = [vk::RenderingAttachmentInfo::default()
         .image_view(image.view)
         .image_layout(vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL)

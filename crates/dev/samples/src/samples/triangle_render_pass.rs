@@ -4,20 +4,20 @@ use ash::vk;
 
 use super::triangle::{self, BACKGROUND, EXTENT, FORMAT};
 use crate::Sample;
-use crate::arguments::Options;
-use crate::common::{Gpu, Needs, Target};
+use crate::arguments::SampleOptions;
+use crate::common::{Gpu, Needs, RenderTarget};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample =
     Sample { name: "triangle-render-pass", about: "Draws a triangle in a render pass with a framebuffer.", run };
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &SampleOptions) -> Result<(), Failure> {
     let gpu = Gpu::new(&Needs::NOTHING)?;
     let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
     let image = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
     let render_pass = gpu.render_pass(FORMAT)?;
     let framebuffer = gpu.framebuffer(render_pass, &[image])?;
-    let pipeline = triangle::pipeline(&gpu, Target::Subpass(render_pass, 0))?;
+    let pipeline = triangle::pipeline(&gpu, RenderTarget::Subpass(render_pass, 0))?;
     let vertices = triangle::vertices(&gpu)?;
     gpu.run_once("triangle", |commands| {
         let clear = [BACKGROUND];

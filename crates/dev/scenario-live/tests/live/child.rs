@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use lavascope_scenario_live::{DEVICE_EXTENSIONS, Gpu, INSTANCE_EXTENSIONS};
+use lavascope_scenario_live::{DEVICE_EXTENSIONS, LiveGpu, INSTANCE_EXTENSIONS};
 use serde_json::{Map, Value, json};
 
-use crate::corpus::{Actor, Line, Mode, Outcome, Way, queue_flags, scenarios};
+use crate::corpus::{ScenarioRunner, ScenarioResult, Mode, ScenarioOutcome, LiveVariant, queue_flags, scenarios};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in a child: the part of the scenarios that it performs, as two numbers.
@@ -22,7 +22,7 @@ const REPORT: &str = "report";
 const SCENARIOS_MAX: usize = 60;
 
 /// Performs all scenarios in one way, from the test of this name. In a child it does not return.
-pub(crate) fn run(test: &str, way: Way, mode: Mode) -> Vec<Line> {
+pub(crate) fn run(test: &str, way: LiveVariant, mode: Mode) -> Vec<ScenarioResult> {
     let only = std::env::var(ONLY).unwrap_or_default();
     let all: Vec<(String, String)> = scenarios().into_iter().filter(|it| it.0.contains(&only)).collect();
     if let Ok(part) = std::env::var(CHILD) {
@@ -37,32 +37,32 @@ pub(crate) fn run(test: &str, way: Way, mode: Mode) -> Vec<Line> {
     let mut lines = Vec::new();
     // One after the other: several tests run at the same time already.
     for at in 0..all.len().div_ceil(SCENARIOS_MAX) {
-        let child = start(test, at, mode, &folder);
+        let child = start_child(test, at, mode, &folder);
         let output = child.wait_with_output().expect("a child ends");
         let [stdout, stderr] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
         assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
         assert!(!stderr.contains("bug"), "{stderr}");
-        lines.extend(stdout.lines().filter_map(|it| it.strip_prefix(MARK)).map(line_of));
+        lines.extend(stdout.lines().filter_map(|it| it.strip_prefix(OUTCOME_PREFIX)).map(parse_result));
     }
     check_reports(&folder.join(REPORT));
     let _ = fs::remove_dir_all(&folder);
-    assert!(lines.len() >= all.len() || way == Way::Variations, "every scenario has an outcome");
+    assert!(lines.len() >= all.len() || way == LiveVariant::Variations, "every scenario has an outcome");
     lines
 }
 
 /// Stands before each outcome in the output of a child.
-const MARK: &str = "outcome ";
+const OUTCOME_PREFIX: &str = "outcome ";
 
-fn perform(way: Way, mode: Mode, scenarios: &[(String, String)]) {
-    let mut actor = Actor::new(Gpu::open(&[LAYER]).expect("the null driver and our layer"), way, mode);
+fn perform(way: LiveVariant, mode: Mode, scenarios: &[(String, String)]) {
+    let mut actor = ScenarioRunner::new(LiveGpu::open(&[LAYER]).expect("the null driver and our layer"), way, mode);
     for (name, text) in scenarios {
         for line in actor.run(name, text) {
             let (kind, text) = match line.outcome {
-                Outcome::Told => ("told", String::new()),
-                Outcome::Unable(why) => ("unable", why),
-                Outcome::Wrong(text) => ("wrong", text),
+                ScenarioOutcome::AsExpected => ("told", String::new()),
+                ScenarioOutcome::Unsupported(why) => ("unable", why),
+                ScenarioOutcome::Wrong(text) => ("wrong", text),
             };
-            println!("\n{MARK}{}", json!({ "name": line.name, "kind": kind, "text": text }));
+            println!("\n{OUTCOME_PREFIX}{}", json!({ "name": line.name, "kind": kind, "text": text }));
         }
     }
 }
@@ -86,18 +86,18 @@ fn check_reports(folder: &Path) {
     }
 }
 
-fn line_of(text: &str) -> Line {
+fn parse_result(text: &str) -> ScenarioResult {
     let value: Value = serde_json::from_str(text).expect("an outcome");
     let of = |key: &str| value[key].as_str().expect("a text").to_owned();
     let outcome = match of("kind").as_str() {
-        "told" => Outcome::Told,
-        "unable" => Outcome::Unable(of("text")),
-        _ => Outcome::Wrong(of("text")),
+        "told" => ScenarioOutcome::AsExpected,
+        "unable" => ScenarioOutcome::Unsupported(of("text")),
+        _ => ScenarioOutcome::Wrong(of("text")),
     };
-    Line { name: of("name"), outcome }
+    ScenarioResult { name: of("name"), outcome }
 }
 
-fn start(test: &str, at: usize, mode: Mode, folder: &Path) -> Child {
+fn start_child(test: &str, at: usize, mode: Mode, folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("a program knows where it is"));
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).current_dir(folder);
     for (key, _) in std::env::vars_os() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lavascope_scenario::{Scenario, ScenarioSource, Variation, annotate, compare_variation, parse, variations};
 use lavascope_scenario_live::{
-    ActError, Gpu, Lonely, Options, Performed, Recording, Script, SubmitApi, in_submit_1, in_version_1,
+    LiveError, LiveGpu, DrawsOutsidePass, LiveOptions, LiveRun, RecordingMode, LiveScenario, SubmitApi, for_queue_submit_1, with_version_1_masks,
 };
 use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Hazard, Program, SyncScope, SetEvent, WaitEvents};
 
@@ -12,7 +12,7 @@ use crate::told;
 
 /// How a scenario is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum LiveVariant {
     /// As it stands, by one thread, with `vkQueueSubmit2`.
     Plain,
     /// With `vkQueueSubmit`, wherever that can say it.
@@ -23,7 +23,7 @@ pub(crate) enum Way {
     Variations,
     /// Without its barriers, events and dependencies of subpasses: all that they kept apart must be told. What is clean
     /// as it stands would also be clean if its accesses were never made.
-    Bare,
+    Unsynchronized,
 }
 
 /// Where the layer looks for hazards.
@@ -44,19 +44,19 @@ impl Mode {
 
 /// What became of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Told,
+pub(crate) enum ScenarioOutcome {
+    AsExpected,
     /// Why it cannot be performed.
-    Unable(String),
+    Unsupported(String),
     /// How what was told differs.
     Wrong(String),
 }
 
 /// A scenario in one way.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct ScenarioResult {
     pub(crate) name: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ScenarioOutcome,
 }
 
 /// The names and texts of all scenarios, by folder and file.
@@ -79,85 +79,85 @@ fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// Whoever performs scenarios, one after the other.
-pub(crate) struct Actor {
-    gpu: Gpu,
-    way: Way,
+pub(crate) struct ScenarioRunner {
+    gpu: LiveGpu,
+    variant: LiveVariant,
     mode: Mode,
     /// How many performances there were; names have it in front, so that no two of them are alike.
-    serial: u32,
+    run_count: u32,
     /// By how much the layer's numbers of calls are larger than ours: the loader makes some too.
-    offset: u64,
+    call_offset: u64,
 }
 
 /// The host overwrites what the device may be reading: a message about that has the number of a call.
 const RACE: &str = "buffer a b 64\n\ncmd main\n  copy a -> b\n\nq submit main\nhost writes a\n";
 
-impl Actor {
-    pub(crate) fn new(gpu: Gpu, way: Way, mode: Mode) -> Actor {
-        let mut actor = Actor { gpu, way, mode, serial: 0, offset: 0 };
+impl ScenarioRunner {
+    pub(crate) fn new(gpu: LiveGpu, way: LiveVariant, mode: Mode) -> ScenarioRunner {
+        let mut actor = ScenarioRunner { gpu, variant: way, mode, run_count: 0, call_offset: 0 };
         let race = ScenarioSource::new(RACE).expect("a program").scenario;
         let performed = actor.perform(&race, &race.program, "race:").expect("it can be performed");
         let place = performed.messages.first().and_then(|it| told::line(&it.text, "access"));
         let call = place.and_then(told::call).expect("a call of the host");
-        actor.offset = call - performed.steps[1];
+        actor.call_offset = call - performed.step_calls[1];
         actor
     }
 
     /// Performs one scenario, in one or more ways.
-    pub(crate) fn run(&mut self, name: &str, text: &str) -> Vec<Line> {
+    pub(crate) fn run(&mut self, name: &str, text: &str) -> Vec<ScenarioResult> {
         let mut scenario = parse(text).expect("a scenario");
-        if self.way == Way::Bare {
-            scenario = bare(&scenario);
+        if self.variant == LiveVariant::Unsynchronized {
+            scenario = without_synchronization(&scenario);
         }
         let plain = Variation {
             name: String::new(),
             program: scenario.program.clone(),
             steps: (0..scenario.program.steps.len() as u32).collect(),
         };
-        let all = if self.way == Way::Variations { variations(&scenario) } else { vec![plain] };
+        let all = if self.variant == LiveVariant::Variations { variations(&scenario) } else { vec![plain] };
         let mut lines = Vec::new();
         for it in all {
             let name = if it.name.is_empty() { name.to_owned() } else { format!("{name} with {}", it.name) };
-            lines.push(Line { name, outcome: self.outcome(&scenario, it) });
+            lines.push(ScenarioResult { name, outcome: self.outcome(&scenario, it) });
         }
         lines
     }
 
-    fn outcome(&mut self, scenario: &Scenario, variation: Variation) -> Outcome {
-        let said = match self.in_words(scenario, variation) {
+    fn outcome(&mut self, scenario: &Scenario, variation: Variation) -> ScenarioOutcome {
+        let said = match self.in_called_functions(scenario, variation) {
             Ok(said) => said,
-            Err(why) => return Outcome::Unable(why.to_owned()),
+            Err(why) => return ScenarioOutcome::Unsupported(why.to_owned()),
         };
-        self.serial += 1;
-        let title = format!("{}:", self.serial);
+        self.run_count += 1;
+        let title = format!("{}:", self.run_count);
         let performed = match self.perform(scenario, &said.program, &title) {
             Ok(performed) => performed,
-            Err(ActError::Unable(why)) => return Outcome::Unable(why.0),
-            Err(error) => return Outcome::Wrong(error.to_string()),
+            Err(LiveError::Unsupported(why)) => return ScenarioOutcome::Unsupported(why.0),
+            Err(error) => return ScenarioOutcome::Wrong(error.to_string()),
         };
-        let steps: Vec<u64> = performed.steps.iter().map(|it| it + self.offset).collect();
+        let steps: Vec<u64> = performed.step_calls.iter().map(|it| it + self.call_offset).collect();
         let mut found = Findings::default();
         for message in &performed.messages {
-            let read = told::read(message, &title, scenario, &said.program, &steps, &mut found);
+            let read = told::read_message(message, &title, scenario, &said.program, &steps, &mut found);
             let in_time = if self.mode == Mode::Inline { told::check_call(message) } else { Ok(()) };
             if let Err(why) = read.and(in_time) {
-                return Outcome::Wrong(format!("{why}\n{}\n{}", message.name, message.text));
+                return ScenarioOutcome::Wrong(format!("{why}\n{}\n{}", message.name, message.text));
             }
         }
         match compare_variation(scenario, &said, &found) {
-            Ok(()) => Outcome::Told,
+            Ok(()) => ScenarioOutcome::AsExpected,
             Err(mismatch) => {
                 let texts: Vec<&str> = performed.messages.iter().map(|it| it.text.as_str()).collect();
-                Outcome::Wrong(format!("{mismatch}what was told:\n{}", texts.join("\n")))
+                ScenarioOutcome::Wrong(format!("{mismatch}what was told:\n{}", texts.join("\n")))
             }
         }
     }
 
     /// A program in the words that the functions have which are called; why not, if it means something else then.
-    fn in_words(&self, scenario: &Scenario, variation: Variation) -> Result<Variation, &'static str> {
-        let mut program = in_version_1(&variation.program);
-        if self.way == Way::Submit1 {
-            program = in_submit_1(&program).unwrap_or(program);
+    fn in_called_functions(&self, scenario: &Scenario, variation: Variation) -> Result<Variation, &'static str> {
+        let mut program = with_version_1_masks(&variation.program);
+        if self.variant == LiveVariant::Submit1 {
+            program = for_queue_submit_1(&program).unwrap_or(program);
         }
         let is_changed = program != variation.program;
         let said = Variation { program, ..variation };
@@ -167,20 +167,20 @@ impl Actor {
         Ok(said)
     }
 
-    fn perform(&self, scenario: &Scenario, program: &Program, title: &str) -> Result<Performed, ActError> {
-        let can_be_one = self.way == Way::Submit1 && in_submit_1(program).is_some_and(|it| it == *program);
+    fn perform(&self, scenario: &Scenario, program: &Program, title: &str) -> Result<LiveRun, LiveError> {
+        let can_be_one = self.variant == LiveVariant::Submit1 && for_queue_submit_1(program).is_some_and(|it| it == *program);
         let submit = if can_be_one { SubmitApi::One } else { SubmitApi::Two };
-        let recording = if self.way == Way::Threads { Recording::Threads } else { Recording::Here };
-        let script = Script { program, names: &scenario.names, title };
+        let recording = if self.variant == LiveVariant::Threads { RecordingMode::ThreadPerBuffer } else { RecordingMode::CallingThread };
+        let script = LiveScenario { program, names: &scenario.names, name_prefix: title };
         // The engine has no instances around draws either: it keeps reads of different ones apart.
-        let lonely = if self.way == Way::Bare { Lonely::Alone } else { Lonely::InInstance };
-        self.gpu.perform(script, Options { submit, recording, lonely })
+        let lonely = if self.variant == LiveVariant::Unsynchronized { DrawsOutsidePass::LeaveOutside } else { DrawsOutsidePass::WrapInRendering };
+        self.gpu.run(script, LiveOptions { submit, recording, draws_outside_pass: lonely })
     }
 }
 
 /// A scenario whose barriers, events and dependencies of subpasses order nothing, with what the engine finds in it.
 /// Layouts change as before.
-fn bare(scenario: &Scenario) -> Scenario {
+fn without_synchronization(scenario: &Scenario) -> Scenario {
     let mut made = scenario.clone();
     let clear = |all: &mut Vec<Dependency>| all.iter_mut().for_each(|it| it.scope = SyncScope::default());
     for command in made.program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
@@ -200,12 +200,12 @@ fn bare(scenario: &Scenario) -> Scenario {
     }
     made.program.render_passes.iter_mut().for_each(|it| it.dependencies.clear());
     let mut found = lavascope_engine::check_all(&made.program);
-    found.hazards = joined(found.hazards);
+    found.hazards = merge_neighbors(found.hazards);
     annotate(&made, &found)
 }
 
 /// A message names neighboring parts of a resource as one, even if a command has them from different operands.
-fn joined(hazards: Vec<Hazard>) -> Vec<Hazard> {
+fn merge_neighbors(hazards: Vec<Hazard>) -> Vec<Hazard> {
     let mut made: Vec<Hazard> = Vec::new();
     for it in hazards {
         let key = |it: &Hazard| (it.kind, it.at.clone(), it.prior.clone(), it.resource);

@@ -8,31 +8,31 @@ mod unable;
 
 use std::collections::BTreeMap;
 
-use corpus::{Mode, Outcome, Way};
-use unable::UNABLE;
+use corpus::{Mode, ScenarioOutcome, LiveVariant};
+use unable::UNSUPPORTED;
 
 /// The share of scenarios that are performed, in percent, is at least this.
 const PERFORMED_MIN: usize = 95;
 
 /// Performs all scenarios in one way: what is told must be what is expected, and what cannot be performed as it stands
 /// must be known. Other words need not be able to say everything.
-fn judge(test: &str, way: Way, mode: Mode) {
+fn check_all(test: &str, way: LiveVariant, mode: Mode) {
     let lines = child::run(test, way, mode);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut told, mut wrong) = (0, Vec::new());
     for it in &lines {
-        let known = UNABLE.iter().find(|known| it.name.split(' ').next() == Some(known.0));
+        let known = UNSUPPORTED.iter().find(|known| it.name.split(' ').next() == Some(known.0));
         match (&it.outcome, known) {
-            (Outcome::Told, None) => told += 1,
+            (ScenarioOutcome::AsExpected, None) => told += 1,
             // Without masks there may be nothing left that could not be said.
-            (Outcome::Told, Some(_)) if way == Way::Bare => told += 1,
-            (Outcome::Told, Some(_)) => wrong.push(format!("{}: is performed, and has to leave the list", it.name)),
-            (Outcome::Unable(why), Some((_, expected))) if why == expected => {}
-            (Outcome::Unable(why), _) if way == Way::Variations => *reasons.entry(why).or_default() += 1,
-            (Outcome::Unable(why), _) => {
+            (ScenarioOutcome::AsExpected, Some(_)) if way == LiveVariant::Unsynchronized => told += 1,
+            (ScenarioOutcome::AsExpected, Some(_)) => wrong.push(format!("{}: is performed, and has to leave the list", it.name)),
+            (ScenarioOutcome::Unsupported(why), Some((_, expected))) if why == expected => {}
+            (ScenarioOutcome::Unsupported(why), _) if way == LiveVariant::Variations => *reasons.entry(why).or_default() += 1,
+            (ScenarioOutcome::Unsupported(why), _) => {
                 wrong.push(format!("{}: cannot be performed, and is not in the list in unable.rs: {why}", it.name));
             }
-            (Outcome::Wrong(text), _) => wrong.push(format!("{}:\n{text}", it.name)),
+            (ScenarioOutcome::Wrong(text), _) => wrong.push(format!("{}:\n{text}", it.name)),
         }
     }
     println!("{test}: {told} of {} are performed and told as expected; not: {reasons:#?}", lines.len());
@@ -43,30 +43,30 @@ fn judge(test: &str, way: Way, mode: Mode) {
 
 #[test]
 fn every_scenario_is_told_inside_of_its_calls() {
-    judge("every_scenario_is_told_inside_of_its_calls", Way::Plain, Mode::Inline);
+    check_all("every_scenario_is_told_inside_of_its_calls", LiveVariant::Plain, Mode::Inline);
 }
 
 #[test]
 fn every_scenario_is_told_by_the_thread_of_the_layer() {
-    judge("every_scenario_is_told_by_the_thread_of_the_layer", Way::Submit1, Mode::Async);
+    check_all("every_scenario_is_told_by_the_thread_of_the_layer", LiveVariant::Submit1, Mode::Async);
 }
 
 #[test]
 fn command_buffers_of_several_threads_are_told_the_same() {
-    judge("command_buffers_of_several_threads_are_told_the_same", Way::Threads, Mode::Inline);
+    check_all("command_buffers_of_several_threads_are_told_the_same", LiveVariant::Threads, Mode::Inline);
 }
 
 #[test]
 fn several_threads_are_told_the_same_by_the_thread_of_the_layer() {
-    judge("several_threads_are_told_the_same_by_the_thread_of_the_layer", Way::Threads, Mode::Async);
+    check_all("several_threads_are_told_the_same_by_the_thread_of_the_layer", LiveVariant::Threads, Mode::Async);
 }
 
 #[test]
 fn other_words_are_told_the_same() {
-    judge("other_words_are_told_the_same", Way::Variations, Mode::Inline);
+    check_all("other_words_are_told_the_same", LiveVariant::Variations, Mode::Inline);
 }
 
 #[test]
 fn without_synchronization_everything_is_told() {
-    judge("without_synchronization_everything_is_told", Way::Bare, Mode::Inline);
+    check_all("without_synchronization_everything_is_told", LiveVariant::Unsynchronized, Mode::Inline);
 }

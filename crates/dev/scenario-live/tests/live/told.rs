@@ -5,20 +5,20 @@ use std::ops::Range;
 use lavascope_abi::ImageAspectFlags as Aspects;
 use lavascope_explain::fault_code;
 use lavascope_scenario::Scenario;
-use lavascope_scenario_live::{Message, SCRATCH_NAME, label};
+use lavascope_scenario_live::{ReceivedMessage, SCRATCH_NAME, command_label};
 use lavascope_sync_ir::{
     Area, CommandLocation, Command, CommandBufferId, Components, UndefinedContents, UndefinedContentsKind, Findings, Hazard, HazardKind, ImageRegion, ProgramLocation,
     Program, Region, ResourceId, ResourceKind, HostStep,
 };
 
-enum Kind {
+enum FindingKind {
     Hazard(HazardKind),
     Fault(UndefinedContentsKind),
 }
 
 /// Adds what a message says; says why it cannot be read.
-pub(crate) fn read(
-    message: &Message,
+pub(crate) fn read_message(
+    message: &ReceivedMessage,
     title: &str,
     scenario: &Scenario,
     program: &Program,
@@ -47,11 +47,11 @@ pub(crate) fn read(
     for region in regions {
         let at = at.clone();
         match kind {
-            Kind::Hazard(kind) => {
+            FindingKind::Hazard(kind) => {
                 let prior = place("prior access")?.ok_or("a hazard with one place")?;
                 found.hazards.push(Hazard { kind, at, prior, resource, region });
             }
-            Kind::Fault(kind) => {
+            FindingKind::Fault(kind) => {
                 let prior = place("cause")?;
                 found.faults.push(UndefinedContents { kind, at, prior, resource, region });
             }
@@ -62,7 +62,7 @@ pub(crate) fn read(
 
 /// A hazard inside of a command buffer is told by the command that makes it, others by what hands it over: a submission,
 /// a presentation, or what the host does.
-pub(crate) fn check_call(message: &Message) -> Result<(), String> {
+pub(crate) fn check_call(message: &ReceivedMessage) -> Result<(), String> {
     let access = line(&message.text, "access").unwrap_or_default();
     let expected: &[&str] = match (access.contains(" of VkCommandBuffer#"), access.contains(" submit ")) {
         (true, false) => &["cmd_"],
@@ -81,12 +81,12 @@ fn resource_name(text: &str) -> Option<&str> {
     text[at..].split('"').nth(1)
 }
 
-fn kind(name: &str) -> Option<Kind> {
+fn kind(name: &str) -> Option<FindingKind> {
     if let Some(rest) = name.strip_prefix("SYNC-HAZARD-") {
-        return HazardKind::ALL.into_iter().find(|it| it.name() == rest).map(Kind::Hazard);
+        return HazardKind::ALL.into_iter().find(|it| it.name() == rest).map(FindingKind::Hazard);
     }
     let is_it = |kind: &UndefinedContentsKind| [false, true].into_iter().any(|it| fault_code(*kind, it) == name);
-    UndefinedContentsKind::ALL.into_iter().find(is_it).map(Kind::Fault)
+    UndefinedContentsKind::ALL.into_iter().find(is_it).map(FindingKind::Fault)
 }
 
 /// `…: vkCmdDraw in 0.3`, or `vkQueuePresentKHR, call 12 of thread 0`.
@@ -134,7 +134,7 @@ fn add_executions(program: &Program, id: CommandBufferId, at: &CommandLocation, 
                 add_executions(program, *executed, &inner, found);
             }
         }
-        found.push((label(id.0, index as u32), ProgramLocation::Command(own)));
+        found.push((command_label(id.0, index as u32), ProgramLocation::Command(own)));
     }
 }
 
@@ -143,7 +143,7 @@ fn regions(text: &str, object: &str, kind: &ResourceKind) -> Result<Vec<Region>,
     let name = format!("{object:?}");
     let mut found = Vec::new();
     for (at, _) in text.match_indices(&name) {
-        let mut reader = Reader { rest: &text[at + name.len()..] };
+        let mut reader = RangeParser { rest: &text[at + name.len()..] };
         found.push(reader.region(kind).ok_or_else(|| format!("no part of a resource: {}", reader.rest))?);
         // Where nothing is explained the name is not said again.
         while let Some(rest) = reader.rest.strip_prefix(", ").filter(|it| it.starts_with(['[', '.'])) {
@@ -154,11 +154,11 @@ fn regions(text: &str, object: &str, kind: &ResourceKind) -> Result<Vec<Region>,
     if found.is_empty() { Err("a message without a part of its resource".to_owned()) } else { Ok(found) }
 }
 
-struct Reader<'a> {
+struct RangeParser<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl RangeParser<'_> {
     fn take(&mut self, text: &str) -> bool {
         let rest = self.rest.strip_prefix(text);
         self.rest = rest.unwrap_or(self.rest);

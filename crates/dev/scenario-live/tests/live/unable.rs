@@ -6,7 +6,7 @@ const PRESENTED: &str = "the memory of what is presented is not the application'
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNABLE: [(&str, &str); 23] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 23] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (

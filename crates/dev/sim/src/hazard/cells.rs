@@ -3,7 +3,7 @@
 //! A byte of a buffer or of a linear image in known memory, or one component of one texel of anything else; of one
 //! block of texels, where the format has blocks.
 //! Compatible aliases have the same cells; incompatible ones are told apart here and brought together by
-//! [`Cells::aliases`], as in the seed's table of overlaps.
+//! [`CellTable::aliases`], as in the seed's table of overlaps.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -15,7 +15,7 @@ use lavascope_sync_ir::{
 
 /// The smallest thing that can be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cell {
+pub enum MemoryCell {
     /// A byte of a buffer that has its memory for itself.
     Byte { resource: u32, byte: u64 },
     /// A byte of known memory.
@@ -23,7 +23,7 @@ pub enum Cell {
     /// A component of a texel, or of a block of texels; `image` is the first of its compatible aliases.
     Texel { image: u32, aspect: u32, mip: u32, layer: u32, texel: [u32; 3], component: u32 },
     /// The same of a sparse image, where the memory of its sparse block is known.
-    Block {
+    SparseBlock {
         image: u32,
         aspect: u32,
         mip: u32,
@@ -37,17 +37,17 @@ pub enum Cell {
 }
 
 /// Cells by number, numbered as they come up.
-pub(super) struct Cells<'p> {
+pub(super) struct CellTable<'p> {
     program: &'p Program,
-    numbers: HashMap<Cell, u32>,
-    cells: Vec<Cell>,
+    numbers: HashMap<MemoryCell, u32>,
+    cells: Vec<MemoryCell>,
     /// What was bound so far; the last counts.
     binds: Vec<SparseBind>,
 }
 
-impl<'p> Cells<'p> {
-    pub(super) fn new(program: &'p Program) -> Cells<'p> {
-        Cells { program, numbers: HashMap::new(), cells: Vec::new(), binds: Vec::new() }
+impl<'p> CellTable<'p> {
+    pub(super) fn new(program: &'p Program) -> CellTable<'p> {
+        CellTable { program, numbers: HashMap::new(), cells: Vec::new(), binds: Vec::new() }
     }
 
     pub(super) fn bind(&mut self, bind: &SparseBind) {
@@ -55,7 +55,7 @@ impl<'p> Cells<'p> {
     }
 
     /// The cells of a region as things are bound now.
-    pub(super) fn now(&self, resource: ResourceId, region: &Region) -> Vec<Cell> {
+    pub(super) fn current_cells(&self, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
         let own = cells_of(self.program, resource, region);
         match self.program.resources.get(resource.0 as usize) {
             Some(it) if it.is_sparse => own.into_iter().filter_map(|it| self.bound_cell(resource, it)).collect(),
@@ -64,30 +64,30 @@ impl<'p> Cells<'p> {
     }
 
     /// Where a cell of a sparse resource lies; nowhere, if nothing is bound there.
-    fn bound_cell(&self, resource: ResourceId, cell: Cell) -> Option<Cell> {
+    fn bound_cell(&self, resource: ResourceId, cell: MemoryCell) -> Option<MemoryCell> {
         let mut binds = self.binds.iter().rev().filter(|it| it.resource == resource);
         match cell {
-            Cell::Byte { byte, .. } => {
+            MemoryCell::Byte { byte, .. } => {
                 let has = |it: &SparseBind| match it.part {
                     SparsePart::Bytes(start) => (start..start + it.size).contains(&byte).then(|| byte - start),
                     SparsePart::Texels(_) => None,
                 };
                 let (inside, memory) = binds.find_map(|it| Some((has(it)?, it.memory)))?;
-                memory.map(|(memory, offset)| Cell::Memory { memory: memory.0, byte: offset + inside })
+                memory.map(|(memory, offset)| MemoryCell::Memory { memory: memory.0, byte: offset + inside })
             }
-            Cell::Texel { image, aspect, mip, layer, texel, component } => {
+            MemoryCell::Texel { image, aspect, mip, layer, texel, component } => {
                 let is_there = |it: &SparseBind| match &it.part {
                     SparsePart::Texels(part) => {
                         cells_of(self.program, resource, &Region::Image(part.clone())).contains(&cell)
                     }
                     SparsePart::Bytes(_) => false,
                 };
-                let has_opaque = !self.opaque(resource.0).is_empty();
+                let has_opaque = !self.opaque_bindings(resource.0).is_empty();
                 let block = binds.find(|it| is_there(it)).and_then(|it| Some((it.memory?, it.size)));
                 match block {
                     Some(((memory, offset), size)) => {
                         let memory = memory.0;
-                        Some(Cell::Block { image, aspect, mip, layer, texel, component, memory, offset, size })
+                        Some(MemoryCell::SparseBlock { image, aspect, mip, layer, texel, component, memory, offset, size })
                     }
                     None => Some(cell).filter(|_| has_opaque),
                 }
@@ -97,7 +97,7 @@ impl<'p> Cells<'p> {
     }
 
     /// The memory that an image got by bytes; any texel may lie anywhere in it. What was taken back counts too.
-    fn opaque(&self, image: u32) -> Vec<MemoryBinding> {
+    fn opaque_bindings(&self, image: u32) -> Vec<MemoryBinding> {
         let own = self.binds.iter().filter(|it| it.resource.0 == image && matches!(it.part, SparsePart::Bytes(_)));
         own.filter_map(|it| it.memory.map(|(memory, offset)| MemoryBinding { memory, offset, size: it.size })).collect()
     }
@@ -106,18 +106,18 @@ impl<'p> Cells<'p> {
         self.cells.len()
     }
 
-    pub(super) fn get(&self, number: u32) -> Cell {
+    pub(super) fn get(&self, number: u32) -> MemoryCell {
         self.cells[number as usize]
     }
 
     /// The cells of a region, by number.
-    pub(super) fn numbers(&mut self, resource: ResourceId, region: &Region) -> Vec<u32> {
-        let cells = self.now(resource, region);
-        cells.into_iter().map(|it| self.number(it)).collect()
+    pub(super) fn cell_indices(&mut self, resource: ResourceId, region: &Region) -> Vec<u32> {
+        let cells = self.current_cells(resource, region);
+        cells.into_iter().map(|it| self.cell_index(it)).collect()
     }
 
     /// A resource and those that are the same one under another name.
-    pub(super) fn compatible(&self, resource: ResourceId) -> Vec<ResourceId> {
+    pub(super) fn compatible_aliases(&self, resource: ResourceId) -> Vec<ResourceId> {
         let first = first_alias(self.program, resource);
         let all = (0..self.program.resources.len() as u32).map(ResourceId);
         all.filter(|it| first_alias(self.program, *it) == first).collect()
@@ -126,11 +126,11 @@ impl<'p> Cells<'p> {
     /// Whether another resource has cells of this one. Of those that are destroyed nobody asks any more.
     pub(super) fn is_shared(&self, resource: ResourceId, destroyed: &[(u32, ResourceId)]) -> bool {
         let own = &self.program.resources[resource.0 as usize];
-        let twins = self.compatible(resource);
+        let twins = self.compatible_aliases(resource);
         let is_beside = |(id, it): (ResourceId, &Resource)| {
             let is_there = id != resource && destroyed.iter().all(|it| it.1 != id);
             let is_linear = !is_opaque(own) && !is_opaque(it);
-            let is_bound = || own.binding.zip(it.binding).is_some_and(|(own, it)| meet(&own, &it));
+            let is_bound = || own.binding.zip(it.binding).is_some_and(|(own, it)| regions_overlap(&own, &it));
             is_there && (twins.contains(&id) || is_linear && is_bound())
         };
         let is_sparse = own.is_sparse && !is_opaque(own);
@@ -146,7 +146,7 @@ impl<'p> Cells<'p> {
         let memory: Vec<Vec<MemoryBinding>> = self.cells.iter().map(|it| self.memory_of(*it)).collect();
         let is_same_memory = |one: usize, other: usize| {
             let are_apart = image_of(self.cells[one]) != image_of(self.cells[other]);
-            are_apart && memory[one].iter().any(|one| memory[other].iter().any(|other| meet(one, other)))
+            are_apart && memory[one].iter().any(|one| memory[other].iter().any(|other| regions_overlap(one, other)))
         };
         let range = 0..self.cells.len();
         range
@@ -156,19 +156,19 @@ impl<'p> Cells<'p> {
     }
 
     /// The memory in which a cell may lie.
-    fn memory_of(&self, cell: Cell) -> Vec<MemoryBinding> {
+    fn memory_of(&self, cell: MemoryCell) -> Vec<MemoryBinding> {
         match cell {
-            Cell::Byte { .. } => Vec::new(),
-            Cell::Memory { memory, byte } => vec![MemoryBinding { memory: MemoryId(memory), offset: byte, size: 1 }],
-            Cell::Block { memory, offset, size, .. } => vec![MemoryBinding { memory: MemoryId(memory), offset, size }],
-            Cell::Texel { image, .. } => {
+            MemoryCell::Byte { .. } => Vec::new(),
+            MemoryCell::Memory { memory, byte } => vec![MemoryBinding { memory: MemoryId(memory), offset: byte, size: 1 }],
+            MemoryCell::SparseBlock { memory, offset, size, .. } => vec![MemoryBinding { memory: MemoryId(memory), offset, size }],
+            MemoryCell::Texel { image, .. } => {
                 let own = self.program.resources[image as usize].binding;
-                own.into_iter().chain(self.opaque(image)).collect()
+                own.into_iter().chain(self.opaque_bindings(image)).collect()
             }
         }
     }
 
-    fn number(&mut self, cell: Cell) -> u32 {
+    fn cell_index(&mut self, cell: MemoryCell) -> u32 {
         *self.numbers.entry(cell).or_insert_with(|| {
             self.cells.push(cell);
             self.cells.len() as u32 - 1
@@ -176,21 +176,21 @@ impl<'p> Cells<'p> {
     }
 }
 
-fn meet(one: &MemoryBinding, other: &MemoryBinding) -> bool {
+fn regions_overlap(one: &MemoryBinding, other: &MemoryBinding) -> bool {
     let end = |it: &MemoryBinding| it.offset + it.size;
     one.memory == other.memory && one.offset < end(other) && other.offset < end(one)
 }
 
 /// The image of a texel; what are bytes are the same or not.
-fn image_of(cell: Cell) -> Option<u32> {
+fn image_of(cell: MemoryCell) -> Option<u32> {
     match cell {
-        Cell::Byte { .. } | Cell::Memory { .. } => None,
-        Cell::Texel { image, .. } | Cell::Block { image, .. } => Some(image),
+        MemoryCell::Byte { .. } | MemoryCell::Memory { .. } => None,
+        MemoryCell::Texel { image, .. } | MemoryCell::SparseBlock { image, .. } => Some(image),
     }
 }
 
 /// The cells of a part of a resource, in order; of a sparse one as if its memory were its own.
-pub fn cells_of(program: &Program, resource: ResourceId, region: &Region) -> Vec<Cell> {
+pub fn cells_of(program: &Program, resource: ResourceId, region: &Region) -> Vec<MemoryCell> {
     let Some(what) = program.resources.get(resource.0 as usize) else { return Vec::new() };
     match (&what.kind, region) {
         (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
@@ -210,14 +210,14 @@ fn is_opaque(resource: &Resource) -> bool {
     matches!(&resource.kind, ResourceKind::Image(image) if !image.is_linear())
 }
 
-fn byte_cell(resource: ResourceId, binding: Option<MemoryBinding>, byte: u64) -> Cell {
+fn byte_cell(resource: ResourceId, binding: Option<MemoryBinding>, byte: u64) -> MemoryCell {
     match binding {
-        Some(binding) => Cell::Memory { memory: binding.memory.0, byte: binding.offset + byte },
-        None => Cell::Byte { resource: resource.0, byte },
+        Some(binding) => MemoryCell::Memory { memory: binding.memory.0, byte: binding.offset + byte },
+        None => MemoryCell::Byte { resource: resource.0, byte },
     }
 }
 
-fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, region: &ImageRegion) -> Vec<Cell> {
+fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, region: &ImageRegion) -> Vec<MemoryCell> {
     let id = first_alias(program, resource);
     let mut cells = Vec::new();
     for aspect in aspects(image).into_iter().filter(|it| it.is_in(region.aspects)) {
@@ -227,7 +227,7 @@ fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, regio
         for (mip, layer) in subresources(image, region) {
             for texel in aspect.blocks(image, mip, region) {
                 for component in components.iter().copied() {
-                    cells.push(Cell::Texel { image: id, aspect: aspect.bit, mip, layer, texel, component });
+                    cells.push(MemoryCell::Texel { image: id, aspect: aspect.bit, mip, layer, texel, component });
                 }
             }
         }
@@ -236,7 +236,7 @@ fn texel_cells(program: &Program, resource: ResourceId, image: &ImageDesc, regio
 }
 
 /// Whole blocks: what lies in which byte of them is nobody's business but the format's.
-fn linear_cells(image: &ImageDesc, binding: MemoryBinding, region: &ImageRegion) -> Vec<Cell> {
+fn linear_cells(image: &ImageDesc, binding: MemoryBinding, region: &ImageRegion) -> Vec<MemoryCell> {
     let mut cells = Vec::new();
     for (number, aspect) in aspects(image).into_iter().enumerate() {
         for (mip, layer) in subresources(image, region) {
@@ -248,7 +248,7 @@ fn linear_cells(image: &ImageDesc, binding: MemoryBinding, region: &ImageRegion)
             for [x, y, z] in aspect.blocks(image, mip, region) {
                 let row = first + u64::from(z) * layout.depth_pitch + u64::from(y) * layout.row_pitch;
                 let bytes = (0..aspect.size).map(|it| row + u64::from(x) * aspect.size + it);
-                cells.extend(bytes.map(|byte| Cell::Memory { memory: binding.memory.0, byte }));
+                cells.extend(bytes.map(|byte| MemoryCell::Memory { memory: binding.memory.0, byte }));
             }
         }
     }

@@ -4,20 +4,20 @@ use std::{collections::BTreeMap, fmt};
 
 use lavascope_sync_ir::{Barrier, Command, Dependency, ProgramLocation, Program, RasterOrder, SetEvent, HostStep, WaitEvents, DependencyTarget};
 
-use super::{cells::Cell, census_shapes::shapes, oracle::Outcome};
+use super::{cells::MemoryCell, census_shapes::pattern_features, oracle::OracleReport};
 
 /// How many programs have each thing at least once.
 #[derive(Clone, Debug, Default)]
-pub struct Census {
+pub struct FeatureCoverage {
     pub programs: u64,
     pub clean: u64,
     /// Programs in which something waits for ever.
-    pub parked: u64,
-    pub things: BTreeMap<&'static str, u64>,
+    pub blocked: u64,
+    pub features: BTreeMap<&'static str, u64>,
 }
 
-/// All the things that [`Census::things`] may count in programs, hazards left out.
-pub const THINGS: &[&str] = &[
+/// All the things that [`FeatureCoverage::things`] may count in programs, hazards left out.
+pub const FEATURES: &[&str] = &[
     "acquire",
     "action",
     "aliased buffers",
@@ -80,41 +80,41 @@ pub const THINGS: &[&str] = &[
     "wait event 2",
 ];
 
-impl Census {
-    pub fn count(&mut self, program: &Program, outcome: &Outcome) {
+impl FeatureCoverage {
+    pub fn count(&mut self, program: &Program, outcome: &OracleReport) {
         self.programs += 1;
-        self.clean += u64::from(outcome.verdicts.is_empty());
-        self.parked += u64::from(!outcome.parked.is_empty());
+        self.clean += u64::from(outcome.hazards.is_empty());
+        self.blocked += u64::from(!outcome.blocked.is_empty());
         let mut things = Vec::new();
-        program.steps.iter().for_each(|it| step_things(it, &mut things));
-        program.command_buffers.iter().flat_map(|it| &it.commands).for_each(|it| command_things(it, &mut things));
-        program_things(program, &mut things);
-        shapes(program, &mut things);
-        for verdict in &outcome.verdicts {
-            things.extend(verdict.partners.iter().map(|it| it.kind.short()));
+        program.steps.iter().for_each(|it| step_features(it, &mut things));
+        program.command_buffers.iter().flat_map(|it| &it.commands).for_each(|it| command_features(it, &mut things));
+        program_features(program, &mut things);
+        pattern_features(program, &mut things);
+        for verdict in &outcome.hazards {
+            things.extend(verdict.conflicts.iter().map(|it| it.kind.short()));
             if matches!(verdict.at, ProgramLocation::Step(_)) {
                 things.push("hazard of the host");
             }
-            if matches!(verdict.cell, Cell::Memory { .. }) {
+            if matches!(verdict.cell, MemoryCell::Memory { .. }) {
                 things.push("hazard in memory");
             }
         }
         things.sort_unstable();
         things.dedup();
         for thing in things {
-            *self.things.entry(thing).or_default() += 1;
+            *self.features.entry(thing).or_default() += 1;
         }
     }
 }
 
-impl fmt::Display for Census {
+impl fmt::Display for FeatureCoverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "programs {}, clean {}, parked {}", self.programs, self.clean, self.parked)?;
-        self.things.iter().try_for_each(|(name, count)| writeln!(f, "{count:>8} {name}"))
+        writeln!(f, "programs {}, clean {}, parked {}", self.programs, self.clean, self.blocked)?;
+        self.features.iter().try_for_each(|(name, count)| writeln!(f, "{count:>8} {name}"))
     }
 }
 
-fn program_things(program: &Program, things: &mut Vec<&'static str>) {
+fn program_features(program: &Program, things: &mut Vec<&'static str>) {
     let submits = || {
         program
             .steps
@@ -172,7 +172,7 @@ fn has_barrier_in_pass(commands: &[Command]) -> bool {
     })
 }
 
-fn step_things(step: &HostStep, things: &mut Vec<&'static str>) {
+fn step_features(step: &HostStep, things: &mut Vec<&'static str>) {
     let name = match step {
         HostStep::Submit { batches, .. } => {
             let waits = batches.iter().flat_map(|it| &it.waits);
@@ -198,7 +198,7 @@ fn step_things(step: &HostStep, things: &mut Vec<&'static str>) {
     things.push(name);
 }
 
-fn command_things(command: &Command, things: &mut Vec<&'static str>) {
+fn command_features(command: &Command, things: &mut Vec<&'static str>) {
     let name = match command {
         Command::Action(accesses) => {
             if accesses.iter().any(|it| it.order != RasterOrder::None) {
@@ -210,13 +210,13 @@ fn command_things(command: &Command, things: &mut Vec<&'static str>) {
             }
             "action"
         }
-        Command::Barrier(Barrier::Sync1 { dependencies, .. }) => dependency_things("barrier 1", dependencies, things),
-        Command::Barrier(Barrier::Sync2 { dependencies }) => dependency_things("barrier 2", dependencies, things),
+        Command::Barrier(Barrier::Sync1 { dependencies, .. }) => dependency_features("barrier 1", dependencies, things),
+        Command::Barrier(Barrier::Sync2 { dependencies }) => dependency_features("barrier 2", dependencies, things),
         Command::SetEvent(SetEvent::Sync1 { .. }) => "set event 1",
         Command::SetEvent(SetEvent::Sync2 { .. }) => "set event 2",
         Command::ResetEvent { .. } => "reset event",
         Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => {
-            dependency_things("wait event 1", dependencies, things)
+            dependency_features("wait event 1", dependencies, things)
         }
         Command::WaitEvents(WaitEvents::Sync2 { .. }) => "wait event 2",
         Command::BeginRenderPass { .. } => "render pass",
@@ -235,7 +235,7 @@ fn command_things(command: &Command, things: &mut Vec<&'static str>) {
     things.push(name);
 }
 
-fn dependency_things(name: &'static str, all: &[Dependency], things: &mut Vec<&'static str>) -> &'static str {
+fn dependency_features(name: &'static str, all: &[Dependency], things: &mut Vec<&'static str>) -> &'static str {
     things.extend(all.iter().map(|it| match it.target {
         DependencyTarget::Global => "global dependency",
         DependencyTarget::Resource { .. } => "resource dependency",

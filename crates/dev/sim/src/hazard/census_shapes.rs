@@ -8,11 +8,11 @@ use lavascope_sync_ir::{
 
 use super::masks::is_write;
 
-pub(super) fn shapes(program: &Program, things: &mut Vec<&'static str>) {
-    aliases(program, things);
-    program.render_passes.iter().for_each(|it| pass(it, things));
-    program.command_buffers.iter().for_each(|it| commands(&it.commands, things));
-    let waits = program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(waited);
+pub(super) fn pattern_features(program: &Program, things: &mut Vec<&'static str>) {
+    alias_features(program, things);
+    program.render_passes.iter().for_each(|it| render_pass_features(it, things));
+    program.command_buffers.iter().for_each(|it| command_sequence_features(&it.commands, things));
+    let waits = program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(waited_events);
     let is_set = |it: EventId| program.steps.contains(&HostStep::SetEvent(it));
     things.extend(waits.filter(|it| is_set(*it)).map(|_| "host event waited for"));
     let mut places: Vec<(u32, u32)> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn shapes(program: &Program, things: &mut Vec<&'static str>) {
     }
 }
 
-fn aliases(program: &Program, things: &mut Vec<&'static str>) {
+fn alias_features(program: &Program, things: &mut Vec<&'static str>) {
     let bound = || program.resources.iter().filter(|it| it.binding.is_some()).map(|it| &it.kind);
     let buffers = bound().filter(|it| matches!(it, ResourceKind::Buffer { .. })).count();
     let images: Vec<_> =
@@ -43,12 +43,12 @@ fn aliases(program: &Program, things: &mut Vec<&'static str>) {
     things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
 }
 
-fn pass(pass: &RenderPass, things: &mut Vec<&'static str>) {
+fn render_pass_features(pass: &RenderPass, things: &mut Vec<&'static str>) {
     for it in &pass.attachments {
         let has_stencil = it.kind == AttachmentKind::DepthStencil;
-        operations(it.load, it.store, things);
+        load_store_features(it.load, it.store, things);
         if has_stencil {
-            operations(it.stencil_load, it.stencil_store, things);
+            load_store_features(it.stencil_load, it.stencil_store, things);
         }
     }
     let all = [
@@ -59,37 +59,37 @@ fn pass(pass: &RenderPass, things: &mut Vec<&'static str>) {
     things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
 }
 
-fn operations(load: LoadOp, store: StoreOp, things: &mut Vec<&'static str>) {
+fn load_store_features(load: LoadOp, store: StoreOp, things: &mut Vec<&'static str>) {
     let all = [("load none", load == LoadOp::None), ("store none", store == StoreOp::None)];
     things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Inside {
+enum EnclosingPass {
     Nothing,
     Pass,
     Rendering,
 }
 
-fn commands(commands: &[Command], things: &mut Vec<&'static str>) {
-    let (mut inside, mut is_suspended) = (Inside::Nothing, false);
+fn command_sequence_features(commands: &[Command], things: &mut Vec<&'static str>) {
+    let (mut inside, mut is_suspended) = (EnclosingPass::Nothing, false);
     for command in commands {
         match command {
-            Command::BeginRenderPass { .. } => inside = Inside::Pass,
+            Command::BeginRenderPass { .. } => inside = EnclosingPass::Pass,
             Command::BeginRendering(it) => {
-                inside = Inside::Rendering;
+                inside = EnclosingPass::Rendering;
                 if it.is_resuming && !is_suspended {
                     things.push("rendering resumed elsewhere");
                 }
                 is_suspended = it.is_suspending;
-                it.attachments.iter().for_each(|it| operations(it.load, it.store, things));
+                it.attachments.iter().for_each(|it| load_store_features(it.load, it.store, things));
                 if it.view_mask != 0 {
                     things.push("multiview");
                 }
             }
-            Command::EndRenderPass | Command::EndRendering => inside = Inside::Nothing,
-            Command::Execute(_) if inside == Inside::Pass => things.push("execute in a pass"),
-            Command::Execute(_) if inside == Inside::Rendering => things.push("execute in rendering"),
+            Command::EndRenderPass | Command::EndRendering => inside = EnclosingPass::Nothing,
+            Command::Execute(_) if inside == EnclosingPass::Pass => things.push("execute in a pass"),
+            Command::Execute(_) if inside == EnclosingPass::Rendering => things.push("execute in rendering"),
             Command::Action(accesses) => {
                 let is_masked = |it: &Region| matches!(it, Region::Image(it) if it.components != Components::ALL);
                 if accesses.iter().any(|it| it.order == RasterOrder::Color && is_masked(&it.region)) {
@@ -100,30 +100,30 @@ fn commands(commands: &[Command], things: &mut Vec<&'static str>) {
                     things.push("ordered input");
                 }
                 let is_plain_write = |order, access| order == RasterOrder::None && is_write(access);
-                if inside != Inside::Nothing && accesses.iter().any(|it| is_plain_write(it.order, it.access)) {
+                if inside != EnclosingPass::Nothing && accesses.iter().any(|it| is_plain_write(it.order, it.access)) {
                     things.push("storage write in a pass");
                 }
             }
             Command::Barrier(Barrier::Sync1 { dependencies, .. }) => {
-                ownership(dependencies, things);
+                ownership_features(dependencies, things);
                 if dependencies.iter().any(|it| matches!(it.target, DependencyTarget::QueueFamilyTransfer { .. })) {
                     things.push("ownership transfer 1");
                 }
             }
-            Command::Barrier(Barrier::Sync2 { dependencies }) => ownership(dependencies, things),
+            Command::Barrier(Barrier::Sync2 { dependencies }) => ownership_features(dependencies, things),
             _ => {}
         }
     }
 }
 
-fn ownership(dependencies: &[Dependency], things: &mut Vec<&'static str>) {
+fn ownership_features(dependencies: &[Dependency], things: &mut Vec<&'static str>) {
     let is_back = |it: &Dependency| matches!(&it.target, DependencyTarget::QueueFamilyTransfer { transfer, .. } if transfer.src_family > transfer.dst_family);
     if dependencies.iter().any(is_back) {
         things.push("ownership transfer back");
     }
 }
 
-fn waited(command: &Command) -> Vec<EventId> {
+fn waited_events(command: &Command) -> Vec<EventId> {
     match command {
         Command::WaitEvents(WaitEvents::Sync1 { events, .. }) => events.clone(),
         Command::WaitEvents(WaitEvents::Sync2 { events }) => events.iter().map(|it| it.0).collect(),

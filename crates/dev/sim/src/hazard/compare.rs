@@ -5,33 +5,33 @@ use std::{collections::BTreeMap, fmt};
 use lavascope_sync_ir::{Hazard, Program};
 
 use super::{
-    cells::{Cell, Cells, cells_of},
+    cells::{MemoryCell, CellTable, cells_of},
     machine::execute,
-    oracle::{OracleRules, Verdict, find_hazards},
+    oracle::{OracleRules, CellHazard, find_hazards},
     print::{print, print_place},
     shrink::shrink,
-    trace::Trace,
+    trace::ExecutionLog,
 };
 
 /// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
-pub type Engine<'e> = &'e dyn Fn(&Program) -> Vec<Hazard>;
+pub type EngineUnderTest<'e> = &'e dyn Fn(&Program) -> Vec<Hazard>;
 
 /// A cell on which the two do not agree. The first hazard of a cell counts; after it the two may diverge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disagreement {
-    pub cell: Cell,
-    pub oracle: Option<Verdict>,
+    pub cell: MemoryCell,
+    pub oracle: Option<CellHazard>,
     pub engine: Option<Hazard>,
 }
 
 /// The first cell on which an engine and verdicts differ: in the access, its kind, or its partner.
-pub fn compare(program: &Program, verdicts: &[Verdict], engine: Engine<'_>) -> Option<Disagreement> {
-    let mut found: BTreeMap<Cell, Hazard> = BTreeMap::new();
-    let sparse = is_sparse(program).then(|| execute(program).0);
+pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTest<'_>) -> Option<Disagreement> {
+    let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
+    let sparse = has_sparse_resources(program).then(|| execute(program).0);
     for it in engine(program) {
         let cells = match &sparse {
             None => cells_of(program, it.resource, &it.region),
-            Some(trace) => cells_then(program, trace, &it),
+            Some(trace) => cells_when_found(program, trace, &it),
         };
         for cell in cells {
             found.entry(cell).or_insert_with(|| it.clone());
@@ -46,21 +46,21 @@ pub fn compare(program: &Program, verdicts: &[Verdict], engine: Engine<'_>) -> O
     found.into_iter().next().map(|(cell, it)| Disagreement { cell, oracle: None, engine: Some(it) })
 }
 
-fn is_sparse(program: &Program) -> bool {
+fn has_sparse_resources(program: &Program) -> bool {
     program.resources.iter().any(|it| it.is_sparse)
 }
 
 /// The cells of what was found, as things were bound when it happened.
-fn cells_then(program: &Program, trace: &Trace, found: &Hazard) -> Vec<Cell> {
-    let at = trace.ops.iter().find(|it| it.place == found.at).map_or(0, |it| it.time);
-    let mut cells = Cells::new(program);
+fn cells_when_found(program: &Program, trace: &ExecutionLog, found: &Hazard) -> Vec<MemoryCell> {
+    let at = trace.accesses.iter().find(|it| it.place == found.at).map_or(0, |it| it.time);
+    let mut cells = CellTable::new(program);
     trace.binds.iter().filter(|it| it.0 < at).for_each(|it| cells.bind(&it.1));
-    cells.now(found.resource, &found.region)
+    cells.current_cells(found.resource, &found.region)
 }
 
 /// A program on which the two disagree, made small, with the disagreement; none if they agree.
-pub fn find_disagreement(program: &Program, rules: OracleRules, engine: Engine<'_>) -> Option<(Program, Disagreement)> {
-    let disagreement = |it: &Program| compare(it, &find_hazards(it, rules).verdicts, engine);
+pub fn find_disagreement(program: &Program, rules: OracleRules, engine: EngineUnderTest<'_>) -> Option<(Program, Disagreement)> {
+    let disagreement = |it: &Program| compare(it, &find_hazards(it, rules).hazards, engine);
     disagreement(program)?;
     let small = shrink(program, &|it| disagreement(it).is_some());
     let why = disagreement(&small)?;
@@ -72,8 +72,8 @@ pub fn describe(program: &Program, disagreement: &Disagreement) -> String {
     format!("{}-> {disagreement}\n", print(program))
 }
 
-fn agrees(verdict: &Verdict, found: &Hazard) -> bool {
-    let mut partners = verdict.partners.iter();
+fn agrees(verdict: &CellHazard, found: &Hazard) -> bool {
+    let mut partners = verdict.conflicts.iter();
     verdict.at == found.at && partners.any(|it| it.at == found.prior && it.kind == found.kind)
 }
 
@@ -82,8 +82,8 @@ impl fmt::Display for Disagreement {
         write!(f, "{:?}: oracle ", self.cell)?;
         match &self.oracle {
             Some(it) => {
-                let partner = |it: &super::Partner| format!("{} {}", it.kind.short(), print_place(&it.at));
-                let partners: Vec<_> = it.partners.iter().map(partner).collect();
+                let partner = |it: &super::ConflictingAccess| format!("{} {}", it.kind.short(), print_place(&it.at));
+                let partners: Vec<_> = it.conflicts.iter().map(partner).collect();
                 write!(f, "{} [{}]", print_place(&it.at), partners.join(", "))?;
             }
             None => write!(f, "none")?,

@@ -8,51 +8,51 @@ use lavascope_sync_ir::{
 };
 
 /// How many edits a program allows.
-pub(super) fn count_edits(program: &Program, which: Which) -> usize {
-    let mut edit = Edit { which, left: usize::MAX, seen: 0 };
+pub(super) fn count_edits(program: &Program, which: EditSet) -> usize {
+    let mut edit = EditCursor { which, target: usize::MAX, visited: 0 };
     walk(&mut program.clone(), &mut edit);
-    edit.seen
+    edit.visited
 }
 
 /// A program with one edit applied; `number` is below what [`count_edits`] gave.
-pub(super) fn edited(program: &Program, which: Which, number: usize) -> Program {
+pub(super) fn apply_edit(program: &Program, which: EditSet, number: usize) -> Program {
     let mut program = program.clone();
-    walk(&mut program, &mut Edit { which, left: number, seen: 0 });
-    repair(&mut program);
+    walk(&mut program, &mut EditCursor { which, target: number, visited: 0 });
+    repair_events(&mut program);
     program
 }
 
 /// Which edits count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum EditSet {
     /// Only those that take something away from synchronization.
     Weaken,
     All,
 }
 
 /// Walks over a program and does one thing where its time has come.
-struct Edit {
-    which: Which,
-    left: usize,
-    seen: usize,
+struct EditCursor {
+    which: EditSet,
+    target: usize,
+    visited: usize,
 }
 
-impl Edit {
-    fn is_here(&mut self, kind: Which) -> bool {
-        if self.which == Which::Weaken && kind == Which::All {
+impl EditCursor {
+    fn advance_to_edit(&mut self, kind: EditSet) -> bool {
+        if self.which == EditSet::Weaken && kind == EditSet::All {
             return false;
         }
-        self.seen += 1;
-        self.seen == self.left.saturating_add(1)
+        self.visited += 1;
+        self.visited == self.target.saturating_add(1)
     }
 
-    fn is_done(&self) -> bool {
-        self.seen > self.left
+    fn is_past_target(&self) -> bool {
+        self.visited > self.target
     }
 
     /// Takes one element out of a list.
-    fn remove<T>(&mut self, list: &mut Vec<T>, kind: Which) {
-        let found = (0..list.len()).find(|_| self.is_here(kind));
+    fn remove<T>(&mut self, list: &mut Vec<T>, kind: EditSet) {
+        let found = (0..list.len()).find(|_| self.advance_to_edit(kind));
         if let Some(at) = found {
             list.remove(at);
         }
@@ -60,39 +60,39 @@ impl Edit {
 
     /// Clears one bit of a mask.
     fn clear_bit(&mut self, mask: &mut u64) {
-        let found = (0..64).filter(|it| *mask & (1 << it) != 0).find(|_| self.is_here(Which::Weaken));
+        let found = (0..64).filter(|it| *mask & (1 << it) != 0).find(|_| self.advance_to_edit(EditSet::Weaken));
         if let Some(bit) = found {
             *mask &= !(1 << bit);
         }
     }
 
-    fn mask_of_scope(&mut self, scope: &mut SyncScope) {
+    fn clear_bit_of_scope(&mut self, scope: &mut SyncScope) {
         self.clear_bit(&mut scope.src_stages);
         self.clear_bit(&mut scope.src_access);
         self.clear_bit(&mut scope.dst_stages);
         self.clear_bit(&mut scope.dst_access);
     }
 
-    fn shrink_region(&mut self, region: &mut Region, kind: Which) {
+    fn shrink_region(&mut self, region: &mut Region, kind: EditSet) {
         match region {
             Region::Buffer(bytes) if bytes.end - bytes.start > 1 => {
-                if self.is_here(kind) {
+                if self.advance_to_edit(kind) {
                     bytes.start += 1;
-                } else if self.is_here(kind) {
+                } else if self.advance_to_edit(kind) {
                     bytes.end -= 1;
                 }
             }
             Region::Image(image) => {
                 if let Some(area) = image.area.as_mut().filter(|it| it.extent[0] > 1) {
-                    if self.is_here(kind) {
+                    if self.advance_to_edit(kind) {
                         area.offset[0] += 1;
                         area.extent[0] -= 1;
-                    } else if self.is_here(kind) {
+                    } else if self.advance_to_edit(kind) {
                         area.extent[0] -= 1;
                     }
                 }
                 let bits: Vec<u32> = (0..32).map(|it| 1 << it).filter(|it| image.aspects & it != 0).collect();
-                if bits.len() > 1 && self.is_here(kind) {
+                if bits.len() > 1 && self.advance_to_edit(kind) {
                     image.aspects = bits[0];
                 }
             }
@@ -101,8 +101,8 @@ impl Edit {
     }
 }
 
-fn walk(program: &mut Program, edit: &mut Edit) {
-    edit.remove(&mut program.steps, Which::All);
+fn walk(program: &mut Program, edit: &mut EditCursor) {
+    edit.remove(&mut program.steps, EditSet::All);
     for step in &mut program.steps {
         walk_step(step, edit);
     }
@@ -110,9 +110,9 @@ fn walk(program: &mut Program, edit: &mut Edit) {
         walk_commands(&mut buffer.commands, edit);
     }
     for pass in &mut program.render_passes {
-        edit.remove(&mut pass.dependencies, Which::Weaken);
+        edit.remove(&mut pass.dependencies, EditSet::Weaken);
         for dependency in &mut pass.dependencies {
-            edit.mask_of_scope(&mut dependency.scope);
+            edit.clear_bit_of_scope(&mut dependency.scope);
         }
         for attachment in &mut pass.attachments {
             walk_ops(&mut attachment.load, &mut attachment.store, edit);
@@ -121,42 +121,42 @@ fn walk(program: &mut Program, edit: &mut Edit) {
     }
 }
 
-fn walk_step(step: &mut HostStep, edit: &mut Edit) {
+fn walk_step(step: &mut HostStep, edit: &mut EditCursor) {
     match step {
         HostStep::Submit { batches, .. } => {
-            edit.remove(batches, Which::All);
+            edit.remove(batches, EditSet::All);
             batches.iter_mut().for_each(|it| walk_batch(it, edit));
         }
-        HostStep::Present { waits, .. } => edit.remove(waits, Which::Weaken),
+        HostStep::Present { waits, .. } => edit.remove(waits, EditSet::Weaken),
         HostStep::BindSparse { waits, binds, .. } => {
-            edit.remove(waits, Which::Weaken);
-            edit.remove(binds, Which::All);
+            edit.remove(waits, EditSet::Weaken);
+            edit.remove(binds, EditSet::All);
         }
-        HostStep::HostAccess { region, .. } => edit.shrink_region(region, Which::All),
+        HostStep::HostAccess { region, .. } => edit.shrink_region(region, EditSet::All),
         _ => {}
     }
 }
 
-fn walk_batch(batch: &mut SubmitBatch, edit: &mut Edit) {
-    edit.remove(&mut batch.waits, Which::Weaken);
-    edit.remove(&mut batch.signals, Which::All);
-    edit.remove(&mut batch.command_buffers, Which::All);
+fn walk_batch(batch: &mut SubmitBatch, edit: &mut EditCursor) {
+    edit.remove(&mut batch.waits, EditSet::Weaken);
+    edit.remove(&mut batch.signals, EditSet::All);
+    edit.remove(&mut batch.command_buffers, EditSet::All);
     batch.waits.iter_mut().for_each(|it| edit.clear_bit(&mut it.stages));
     batch.signals.iter_mut().for_each(|it| edit.clear_bit(&mut it.stages));
 }
 
-fn walk_commands(commands: &mut Vec<Command>, edit: &mut Edit) {
+fn walk_commands(commands: &mut Vec<Command>, edit: &mut EditCursor) {
     for at in 0..commands.len() {
         let kind = match &commands[at] {
-            Command::Barrier(_) | Command::SetEvent(_) | Command::WaitEvents(_) => Which::Weaken,
+            Command::Barrier(_) | Command::SetEvent(_) | Command::WaitEvents(_) => EditSet::Weaken,
             // They go with their beginning.
             Command::NextSubpass | Command::EndRenderPass | Command::EndRendering => continue,
-            _ => Which::All,
+            _ => EditSet::All,
         };
-        if edit.is_here(kind) {
-            commands.drain(at..=end_of(commands, at));
+        if edit.advance_to_edit(kind) {
+            commands.drain(at..=render_pass_end(commands, at));
         }
-        if edit.is_done() {
+        if edit.is_past_target() {
             return;
         }
     }
@@ -166,7 +166,7 @@ fn walk_commands(commands: &mut Vec<Command>, edit: &mut Edit) {
 }
 
 /// Where the render pass ends that a command begins; the command itself if it begins none.
-fn end_of(commands: &[Command], begin: usize) -> usize {
+fn render_pass_end(commands: &[Command], begin: usize) -> usize {
     let is_end: fn(&Command) -> bool = match commands[begin] {
         Command::BeginRenderPass { .. } => |it| matches!(it, Command::EndRenderPass),
         Command::BeginRendering(_) => |it| matches!(it, Command::EndRendering),
@@ -175,13 +175,13 @@ fn end_of(commands: &[Command], begin: usize) -> usize {
     commands.iter().skip(begin).position(is_end).map_or(begin, |it| begin + it)
 }
 
-fn walk_command(command: &mut Command, edit: &mut Edit) {
+fn walk_command(command: &mut Command, edit: &mut EditCursor) {
     match command {
         Command::Action(accesses) => {
             if accesses.len() > 1 {
-                edit.remove(accesses, Which::All);
+                edit.remove(accesses, EditSet::All);
             }
-            accesses.iter_mut().for_each(|it| edit.shrink_region(&mut it.region, Which::All));
+            accesses.iter_mut().for_each(|it| edit.shrink_region(&mut it.region, EditSet::All));
         }
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
             edit.clear_bit(src_stages);
@@ -197,15 +197,15 @@ fn walk_command(command: &mut Command, edit: &mut Edit) {
             walk_dependencies(dependencies, edit);
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
-            edit.remove(events, Which::Weaken);
+            edit.remove(events, EditSet::Weaken);
             events.iter_mut().for_each(|(_, dependencies)| walk_dependencies(dependencies, edit));
         }
-        Command::Execute(buffers) => edit.remove(buffers, Which::All),
+        Command::Execute(buffers) => edit.remove(buffers, EditSet::All),
         Command::BeginRendering(rendering) => {
-            edit.remove(&mut rendering.attachments, Which::All);
+            edit.remove(&mut rendering.attachments, EditSet::All);
             for attachment in &mut rendering.attachments {
                 walk_ops(&mut attachment.load, &mut attachment.store, edit);
-                if attachment.resolve.is_some() && edit.is_here(Which::All) {
+                if attachment.resolve.is_some() && edit.advance_to_edit(EditSet::All) {
                     attachment.resolve = None;
                 }
             }
@@ -218,14 +218,14 @@ fn walk_command(command: &mut Command, edit: &mut Edit) {
     }
 }
 
-fn walk_dependencies(dependencies: &mut Vec<Dependency>, edit: &mut Edit) {
-    edit.remove(dependencies, Which::Weaken);
+fn walk_dependencies(dependencies: &mut Vec<Dependency>, edit: &mut EditCursor) {
+    edit.remove(dependencies, EditSet::Weaken);
     for dependency in dependencies {
-        edit.mask_of_scope(&mut dependency.scope);
+        edit.clear_bit_of_scope(&mut dependency.scope);
         match &mut dependency.target {
             DependencyTarget::Global => {}
             DependencyTarget::Resource { region, .. } | DependencyTarget::Transition { region, .. } => {
-                edit.shrink_region(region, Which::Weaken);
+                edit.shrink_region(region, EditSet::Weaken);
             }
             // The two halves must stay equal.
             DependencyTarget::QueueFamilyTransfer { .. } => {}
@@ -233,18 +233,18 @@ fn walk_dependencies(dependencies: &mut Vec<Dependency>, edit: &mut Edit) {
     }
 }
 
-fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut Edit) {
-    if *load != LoadOp::None && edit.is_here(Which::All) {
+fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut EditCursor) {
+    if *load != LoadOp::None && edit.advance_to_edit(EditSet::All) {
         *load = LoadOp::None;
     }
-    if *store != StoreOp::None && edit.is_here(Which::All) {
+    if *store != StoreOp::None && edit.advance_to_edit(EditSet::All) {
         *store = StoreOp::None;
     }
 }
 
 /// Keeps what must agree in agreement: the two ends of an event have equal dependencies, or equal stages.
-pub(super) fn repair(program: &mut Program) {
-    let forms: Vec<_> = (0..program.event_count).map(|it| form_of_event(program, EventId(it))).collect();
+pub(super) fn repair_events(program: &mut Program) {
+    let forms: Vec<_> = (0..program.event_count).map(|it| event_use(program, EventId(it))).collect();
     for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
         match command {
             Command::SetEvent(SetEvent::Sync1 { event, stages }) => *stages = forms[event.0 as usize].stages,
@@ -264,7 +264,7 @@ pub(super) fn repair(program: &mut Program) {
 }
 
 /// What all uses of an event agree on.
-struct EventForm {
+struct EventUse {
     /// Of its first set, in version 1.
     stages: u64,
     /// The stage of the host, if it sets the event.
@@ -273,7 +273,7 @@ struct EventForm {
     dependencies: Vec<Dependency>,
 }
 
-fn form_of_event(program: &Program, event: EventId) -> EventForm {
+fn event_use(program: &Program, event: EventId) -> EventUse {
     let commands = || program.command_buffers.iter().flat_map(|it| &it.commands);
     let stages = commands().find_map(|it| match it {
         Command::SetEvent(SetEvent::Sync1 { event: it, stages }) if *it == event => Some(*stages),
@@ -284,7 +284,7 @@ fn form_of_event(program: &Program, event: EventId) -> EventForm {
         _ => None,
     });
     let is_set_by_host = program.steps.contains(&HostStep::SetEvent(event));
-    EventForm {
+    EventUse {
         stages: stages.unwrap_or(0),
         host: if is_set_by_host { lavascope_abi::PipelineStageFlags2::HOST.0 } else { 0 },
         dependencies: dependencies.map(|it| it.1.clone()).unwrap_or_default(),

@@ -13,58 +13,58 @@ use lavascope_sync_ir::{
 };
 
 use super::{
-    cells::Cells,
+    cells::CellTable,
     commands::{Environment, EventState},
-    masks::{self, EVERY_STAGE, PRESENT},
-    rendering::Instance,
-    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, Time, Trace},
+    masks::{self, EVERY_STAGE, PRESENT_STAGE},
+    rendering::ExecutedPassInstance,
+    trace::{AccessScope, LoggedDependency, END, ExecutionAgent, ExecutedAccess, OracleAccessRole, SynchronizationScope, Time, ExecutionLog},
 };
 
 /// Executes a program.
-pub(super) fn execute<'p>(program: &'p Program) -> (Trace, Cells<'p>) {
-    let mut machine = Machine::new(program);
+pub(super) fn execute<'p>(program: &'p Program) -> (ExecutionLog, CellTable<'p>) {
+    let mut machine = ProgramExecutor::new(program);
     for (number, step) in program.steps.iter().enumerate() {
-        machine.step(number as u32, step);
+        machine.run_step(number as u32, step);
         machine.run_queues();
     }
     for queue in &machine.queues {
-        machine.trace.parked.extend(queue.items.iter().filter_map(|it| match it {
-            Item::Batch { step, batch, .. } => Some((*step, *batch)),
-            Item::Present { step, .. } | Item::Bind { step, .. } => Some((*step, 0)),
-            Item::Fence(_) => None,
+        machine.log.blocked.extend(queue.pending.iter().filter_map(|it| match it {
+            QueueItem::Batch { step, batch, .. } => Some((*step, *batch)),
+            QueueItem::Present { step, .. } | QueueItem::Bind { step, .. } => Some((*step, 0)),
+            QueueItem::Fence(_) => None,
         }));
     }
-    (machine.trace, machine.cells)
+    (machine.log, machine.cells)
 }
 
-pub(super) struct Machine<'p> {
+pub(super) struct ProgramExecutor<'p> {
     pub(super) program: &'p Program,
-    pub(super) cells: Cells<'p>,
-    pub(super) trace: Trace,
+    pub(super) cells: CellTable<'p>,
+    pub(super) log: ExecutionLog,
     pub(super) events: Vec<Option<EventState>>,
-    now: Time,
+    clock: Time,
     queues: Vec<QueueState<'p>>,
-    semaphores: Vec<VecDeque<Signaled>>,
-    fences: Vec<Option<Vec<Scope>>>,
+    semaphores: Vec<VecDeque<ExecutedSignal>>,
+    fences: Vec<Option<Vec<SynchronizationScope>>>,
 }
 
 #[derive(Default)]
 struct QueueState<'p> {
-    items: VecDeque<Item<'p>>,
+    pending: VecDeque<QueueItem<'p>>,
     /// The first scopes of all signal operations so far: each later one includes them.
-    signals: Vec<Scope>,
-    suspended: Option<Instance<'p>>,
+    signals: Vec<SynchronizationScope>,
+    suspended: Option<ExecutedPassInstance<'p>>,
 }
 
-enum Item<'p> {
+enum QueueItem<'p> {
     Batch { step: u32, batch: u32, submitted: Time, content: &'p SubmitBatch },
     Fence(u32),
     Present { step: u32, submitted: Time, waits: &'p [SemaphoreId], images: &'p [ResourceId] },
-    Bind { step: u32, submitted: Time, content: Bind<'p> },
+    Bind { step: u32, submitted: Time, content: SparseBindBatch<'p> },
 }
 
 /// `vkQueueBindSparse`.
-struct Bind<'p> {
+struct SparseBindBatch<'p> {
     waits: &'p [SemaphorePoint],
     binds: &'p [SparseBind],
     signals: &'p [SemaphorePoint],
@@ -72,19 +72,19 @@ struct Bind<'p> {
 }
 
 /// A signal operation that was executed.
-struct Signaled {
+struct ExecutedSignal {
     value: Option<u64>,
-    first: Vec<Scope>,
+    first: Vec<SynchronizationScope>,
 }
 
-impl<'p> Machine<'p> {
-    fn new(program: &'p Program) -> Machine<'p> {
-        Machine {
+impl<'p> ProgramExecutor<'p> {
+    fn new(program: &'p Program) -> ProgramExecutor<'p> {
+        ProgramExecutor {
             program,
-            cells: Cells::new(program),
-            trace: Trace::default(),
+            cells: CellTable::new(program),
+            log: ExecutionLog::default(),
             events: vec![None; program.event_count as usize],
-            now: 0,
+            clock: 0,
             queues: program.queues.iter().map(|_| QueueState::default()).collect(),
             semaphores: (0..program.semaphore_count).map(|_| VecDeque::new()).collect(),
             fences: vec![None; program.fence_count as usize],
@@ -92,52 +92,52 @@ impl<'p> Machine<'p> {
     }
 
     pub(super) fn tick(&mut self) -> Time {
-        self.now += 1;
-        self.now
+        self.clock += 1;
+        self.clock
     }
 
-    pub(super) fn depend(&mut self, dependency: Dependency) -> usize {
-        self.trace.dependencies.push(dependency);
-        self.trace.dependencies.len() - 1
+    pub(super) fn push_dependency(&mut self, dependency: LoggedDependency) -> usize {
+        self.log.dependencies.push(dependency);
+        self.log.dependencies.len() - 1
     }
 
-    fn step(&mut self, number: u32, step: &'p HostStep) {
+    fn run_step(&mut self, number: u32, step: &'p HostStep) {
         let time = self.tick();
         match step {
             HostStep::Submit { queue, batches, fence } => {
-                let items = &mut self.queues[queue.0 as usize].items;
+                let items = &mut self.queues[queue.0 as usize].pending;
                 for (batch, content) in batches.iter().enumerate() {
-                    items.push_back(Item::Batch { step: number, batch: batch as u32, submitted: time, content });
+                    items.push_back(QueueItem::Batch { step: number, batch: batch as u32, submitted: time, content });
                 }
-                items.extend(fence.map(|it| Item::Fence(it.0)));
+                items.extend(fence.map(|it| QueueItem::Fence(it.0)));
             }
             HostStep::WaitFences(fences) => {
                 let scopes = fences.iter().filter_map(|it| self.fences[it.0 as usize].clone()).flatten().collect();
-                self.host_learns(time, scopes);
+                self.order_host_after(time, scopes);
             }
             HostStep::ResetFences(fences) => fences.iter().for_each(|it| self.fences[it.0 as usize] = None),
-            HostStep::QueueIdle(queue) => self.host_learns(time, self.idle(queue.0, time).collect()),
+            HostStep::QueueIdle(queue) => self.order_host_after(time, self.idle_scopes(queue.0, time).collect()),
             HostStep::DeviceIdle => {
                 let queues = 0..self.program.queues.len() as u32;
-                self.host_learns(time, queues.flat_map(|it| self.idle(it, time)).collect());
+                self.order_host_after(time, queues.flat_map(|it| self.idle_scopes(it, time)).collect());
             }
             HostStep::WaitSemaphores(points) => {
-                let scopes = points.iter().filter_map(|it| self.signaled(*it)).flatten().collect();
-                self.host_learns(time, scopes);
+                let scopes = points.iter().filter_map(|it| self.find_signal_scopes(*it)).flatten().collect();
+                self.order_host_after(time, scopes);
             }
-            HostStep::SignalSemaphore(point) => self.signal(*point, vec![everything_before(Line::Host, time)]),
+            HostStep::SignalSemaphore(point) => self.signal(*point, vec![everything_before(ExecutionAgent::Host, time)]),
             HostStep::SetEvent(event) => {
                 let state = &mut self.events[event.0 as usize];
-                state.get_or_insert(EventState { line: Line::Host, time, stages: PipelineStageFlags2::HOST.0 });
+                state.get_or_insert(EventState { line: ExecutionAgent::Host, time, stages: PipelineStageFlags2::HOST.0 });
             }
             HostStep::ResetEvent(event) => self.events[event.0 as usize] = None,
             HostStep::HostAccess { resource, region, is_write, .. } => {
-                self.host_access(number, *resource, region, *is_write);
+                self.push_host_access(number, *resource, region, *is_write);
             }
             HostStep::Acquire { image, semaphore, fence } => {
-                self.engine_access(number, 0, *image, Role::Acquire);
+                self.push_presentation_access(number, 0, *image, OracleAccessRole::Acquire);
                 let after = self.tick();
-                let first = vec![everything_before(Line::Engine(image.0), after)];
+                let first = vec![everything_before(ExecutionAgent::PresentationEngine(image.0), after)];
                 if let Some(semaphore) = semaphore {
                     self.signal(SemaphorePoint { semaphore: *semaphore, value: None }, first.clone());
                 }
@@ -146,34 +146,34 @@ impl<'p> Machine<'p> {
                 }
             }
             HostStep::Present { queue, waits, images } => {
-                let item = Item::Present { step: number, submitted: time, waits, images };
-                self.queues[queue.0 as usize].items.push_back(item);
+                let item = QueueItem::Present { step: number, submitted: time, waits, images };
+                self.queues[queue.0 as usize].pending.push_back(item);
             }
             HostStep::BindSparse { queue, waits, binds, signals, fence } => {
-                let content = Bind { waits, binds, signals, fence: *fence };
-                let item = Item::Bind { step: number, submitted: time, content };
-                self.queues[queue.0 as usize].items.push_back(item);
+                let content = SparseBindBatch { waits, binds, signals, fence: *fence };
+                let item = QueueItem::Bind { step: number, submitted: time, content };
+                self.queues[queue.0 as usize].pending.push_back(item);
             }
             HostStep::Destroy(resource) => {
-                let is_alone = !self.cells.is_shared(*resource, &self.trace.destroyed);
-                self.trace.forgotten.extend(is_alone.then_some((time, *resource)));
-                self.trace.destroyed.push((time, *resource));
+                let is_alone = !self.cells.is_shared(*resource, &self.log.destroyed);
+                self.log.destroyed_unshared.extend(is_alone.then_some((time, *resource)));
+                self.log.destroyed.push((time, *resource));
             }
         }
     }
 
     /// The host knows that something is complete; what it does later comes after that.
-    fn host_learns(&mut self, time: Time, first: Vec<Scope>) {
-        let second = Scope { line: Line::Host, from: time, to: END, stages: EVERY_STAGE };
-        self.depend(Dependency { first, second, available: vec![Accesses::All], visible: Vec::new() });
+    fn order_host_after(&mut self, time: Time, first: Vec<SynchronizationScope>) {
+        let second = SynchronizationScope { agent: ExecutionAgent::Host, from: time, to: END, stages: EVERY_STAGE };
+        self.push_dependency(LoggedDependency { first_scopes: first, second_scope: second, available: vec![AccessScope::All], visible: Vec::new() });
     }
 
-    fn signal(&mut self, point: SemaphorePoint, first: Vec<Scope>) {
-        self.semaphores[point.semaphore.0 as usize].push_back(Signaled { value: point.value, first });
+    fn signal(&mut self, point: SemaphorePoint, first: Vec<SynchronizationScope>) {
+        self.semaphores[point.semaphore.0 as usize].push_back(ExecutedSignal { value: point.value, first });
     }
 
     /// The first scopes of the signal operation that a wait for this point comes after.
-    fn signaled(&self, point: SemaphorePoint) -> Option<Vec<Scope>> {
+    fn find_signal_scopes(&self, point: SemaphorePoint) -> Option<Vec<SynchronizationScope>> {
         let signals = &self.semaphores[point.semaphore.0 as usize];
         let Some(value) = point.value else {
             return signals.front().map(|it| it.first.clone());
@@ -186,26 +186,26 @@ impl<'p> Machine<'p> {
         Some(reached.first.clone())
     }
 
-    fn host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {
+    fn push_host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {
         let access = if is_write { AccessFlags2::HOST_WRITE.0 } else { AccessFlags2::HOST_READ.0 };
-        let op = Op {
+        let op = ExecutedAccess {
             time: self.tick(),
-            line: Line::Host,
+            agent: ExecutionAgent::Host,
             place: ProgramLocation::Step(step),
             index: 0,
             resource,
-            cells: self.cells.numbers(resource, region),
+            cells: self.cells.cell_indices(resource, region),
             stage: PipelineStageFlags2::HOST.0,
             access,
             is_write,
-            role: Role::Plain,
+            role: OracleAccessRole::Plain,
             order: RasterOrder::None,
             subpass: None,
         };
-        self.trace.ops.push(op);
+        self.log.accesses.push(op);
     }
 
-    fn engine_access(&mut self, step: u32, index: u32, image: ResourceId, role: Role) {
+    fn push_presentation_access(&mut self, step: u32, index: u32, image: ResourceId, role: OracleAccessRole) {
         let ResourceKind::Image(kind) = &self.program.resources[image.0 as usize].kind else { return };
         let region = Region::Image(lavascope_sync_ir::ImageRegion {
             aspects: lavascope_abi::ImageAspectFlags::COLOR.0,
@@ -214,73 +214,73 @@ impl<'p> Machine<'p> {
             area: None,
             components: lavascope_sync_ir::Components::ALL,
         });
-        let op = Op {
+        let op = ExecutedAccess {
             time: self.tick(),
-            line: Line::Engine(image.0),
+            agent: ExecutionAgent::PresentationEngine(image.0),
             place: ProgramLocation::Step(step),
             index,
             resource: image,
-            cells: self.cells.numbers(image, &region),
-            stage: PRESENT,
+            cells: self.cells.cell_indices(image, &region),
+            stage: PRESENT_STAGE,
             access: 0,
             is_write: true,
             role,
             order: RasterOrder::None,
             subpass: None,
         };
-        self.trace.ops.push(op);
+        self.log.accesses.push(op);
     }
 
     /// What the host knows when a queue is idle: what a fence behind all of its work would say.
-    fn idle(&self, queue: u32, time: Time) -> impl Iterator<Item = Scope> {
+    fn idle_scopes(&self, queue: u32, time: Time) -> impl Iterator<Item = SynchronizationScope> {
         let signals = self.queues[queue as usize].signals.iter().copied();
-        signals.chain([everything_before(Line::Queue(queue), time)])
+        signals.chain([everything_before(ExecutionAgent::Queue(queue), time)])
     }
 
     /// What is ready on several queues may be executed in any order; what binds memory makes a difference. The first queue
     /// that can go on does.
     fn run_queues(&mut self) {
         while let Some(queue) = (0..self.queues.len()).find(|it| self.can_run(*it)) {
-            let item = self.queues[queue].items.pop_front().expect("an item that can run is there");
-            self.run(queue as u32, item);
+            let item = self.queues[queue].pending.pop_front().expect("an item that can run is there");
+            self.run_item(queue as u32, item);
         }
     }
 
     fn can_run(&self, queue: usize) -> bool {
-        match self.queues[queue].items.front() {
+        match self.queues[queue].pending.front() {
             None => false,
-            Some(Item::Fence(_)) => true,
-            Some(Item::Batch { content, .. }) => content.waits.iter().all(|it| self.signaled(it.point).is_some()),
-            Some(Item::Bind { content, .. }) => content.waits.iter().all(|it| self.signaled(*it).is_some()),
-            Some(Item::Present { waits, .. }) => waits.iter().all(|it| !self.semaphores[it.0 as usize].is_empty()),
+            Some(QueueItem::Fence(_)) => true,
+            Some(QueueItem::Batch { content, .. }) => content.waits.iter().all(|it| self.find_signal_scopes(it.point).is_some()),
+            Some(QueueItem::Bind { content, .. }) => content.waits.iter().all(|it| self.find_signal_scopes(*it).is_some()),
+            Some(QueueItem::Present { waits, .. }) => waits.iter().all(|it| !self.semaphores[it.0 as usize].is_empty()),
         }
     }
 
-    fn run(&mut self, queue: u32, item: Item<'p>) {
+    fn run_item(&mut self, queue: u32, item: QueueItem<'p>) {
         match item {
-            Item::Batch { step, batch, submitted, content } => self.run_batch(queue, step, batch, submitted, content),
-            Item::Fence(fence) => {
+            QueueItem::Batch { step, batch, submitted, content } => self.run_batch(queue, step, batch, submitted, content),
+            QueueItem::Fence(fence) => {
                 // Signals that came before it are in its scope, and so is what they came after: of a bind, other queues.
-                let scope = everything_before(Line::Queue(queue), self.tick());
+                let scope = everything_before(ExecutionAgent::Queue(queue), self.tick());
                 let signals = &mut self.queues[queue as usize].signals;
                 signals.push(scope);
                 self.fences[fence as usize] = Some(signals.clone());
             }
-            Item::Present { step, submitted, waits, images } => self.present(step, submitted, waits, images),
-            Item::Bind { submitted, content, .. } => self.bind_sparse(queue, submitted, &content),
+            QueueItem::Present { step, submitted, waits, images } => self.present(step, submitted, waits, images),
+            QueueItem::Bind { submitted, content, .. } => self.bind_sparse(queue, submitted, &content),
         }
     }
 
     fn run_batch(&mut self, queue: u32, step: u32, batch: u32, submitted: Time, content: &'p SubmitBatch) {
         let begin = self.tick();
-        let after = |stages| Scope { line: Line::Queue(queue), from: begin, to: END, stages };
+        let after = |stages| SynchronizationScope { agent: ExecutionAgent::Queue(queue), from: begin, to: END, stages };
         if batch == 0 {
-            self.order(vec![everything_before(Line::Host, submitted)], after(EVERY_STAGE));
+            self.push_full_dependency(vec![everything_before(ExecutionAgent::Host, submitted)], after(EVERY_STAGE));
         }
         for wait in &content.waits {
-            let first = self.wait(wait.point);
+            let first = self.take_signal_scopes(wait.point);
             let stages = masks::second_scope(wait.stages, self.queue_flags(queue));
-            self.order(first, after(stages));
+            self.push_full_dependency(first, after(stages));
         }
         self.run_command_buffers(queue, step, batch, content);
         for signal in &content.signals {
@@ -288,11 +288,11 @@ impl<'p> Machine<'p> {
             let is_all = signal.stages & PipelineStageFlags2::ALL_COMMANDS.0 != 0;
             let host = if is_all { PipelineStageFlags2::HOST.0 } else { 0 };
             let stages = masks::first_scope(signal.stages, self.queue_flags(queue)) | host;
-            let scope = Scope { line: Line::Queue(queue), from: 0, to: self.tick(), stages };
+            let scope = SynchronizationScope { agent: ExecutionAgent::Queue(queue), from: 0, to: self.tick(), stages };
             let signals = &mut self.queues[queue as usize].signals;
             signals.push(scope);
             let mut first = signals.clone();
-            first.push(everything_before(Line::Host, submitted));
+            first.push(everything_before(ExecutionAgent::Host, submitted));
             self.signal(signal.point, first);
         }
     }
@@ -309,29 +309,29 @@ impl<'p> Machine<'p> {
 
     fn present(&mut self, step: u32, submitted: Time, waits: &[SemaphoreId], images: &[ResourceId]) {
         let begin = self.tick();
-        let firsts: Vec<_> = waits.iter().map(|it| self.wait(SemaphorePoint { semaphore: *it, value: None })).collect();
-        let host = everything_before(Line::Host, submitted);
+        let firsts: Vec<_> = waits.iter().map(|it| self.take_signal_scopes(SemaphorePoint { semaphore: *it, value: None })).collect();
+        let host = everything_before(ExecutionAgent::Host, submitted);
         for (index, image) in images.iter().enumerate() {
-            self.engine_access(step, index as u32, *image, Role::Present);
+            self.push_presentation_access(step, index as u32, *image, OracleAccessRole::Present);
             let to = self.tick();
-            let second = Scope { line: Line::Engine(image.0), from: begin, to, stages: EVERY_STAGE };
+            let second = SynchronizationScope { agent: ExecutionAgent::PresentationEngine(image.0), from: begin, to, stages: EVERY_STAGE };
             for first in firsts.iter().cloned().chain([vec![host]]) {
-                self.order(first, second);
+                self.push_full_dependency(first, second);
             }
         }
     }
 
     /// Binds memory. Only what the batch waits for, what the host did before, and earlier signals of the queue come
     /// before its own signals: commands are no part of such a batch. Spec: "Semaphore Signaling", "Sparse Resources".
-    fn bind_sparse(&mut self, queue: u32, submitted: Time, content: &Bind<'p>) {
+    fn bind_sparse(&mut self, queue: u32, submitted: Time, content: &SparseBindBatch<'p>) {
         let time = self.tick();
-        let mut first = vec![everything_before(Line::Host, submitted)];
+        let mut first = vec![everything_before(ExecutionAgent::Host, submitted)];
         for point in content.waits {
-            first.extend(self.wait(*point));
+            first.extend(self.take_signal_scopes(*point));
         }
         for bind in content.binds {
             self.cells.bind(bind);
-            self.trace.binds.push((time, bind.clone()));
+            self.log.binds.push((time, bind.clone()));
         }
         if content.signals.is_empty() && content.fence.is_none() {
             return;
@@ -346,8 +346,8 @@ impl<'p> Machine<'p> {
     }
 
     /// The first scopes of a point; a binary semaphore is unsignaled.
-    fn wait(&mut self, point: SemaphorePoint) -> Vec<Scope> {
-        let first = self.signaled(point).unwrap_or_default();
+    fn take_signal_scopes(&mut self, point: SemaphorePoint) -> Vec<SynchronizationScope> {
+        let first = self.find_signal_scopes(point).unwrap_or_default();
         if point.value.is_none() {
             self.semaphores[point.semaphore.0 as usize].pop_front();
         }
@@ -355,9 +355,9 @@ impl<'p> Machine<'p> {
     }
 
     /// A dependency that includes all memory.
-    fn order(&mut self, first: Vec<Scope>, second: Scope) {
-        let all = || vec![Accesses::All];
-        self.depend(Dependency { first, second, available: all(), visible: all() });
+    fn push_full_dependency(&mut self, first: Vec<SynchronizationScope>, second: SynchronizationScope) {
+        let all = || vec![AccessScope::All];
+        self.push_dependency(LoggedDependency { first_scopes: first, second_scope: second, available: all(), visible: all() });
     }
 
     pub(super) fn queue_flags(&self, queue: u32) -> u32 {
@@ -365,6 +365,6 @@ impl<'p> Machine<'p> {
     }
 }
 
-fn everything_before(line: Line, to: Time) -> Scope {
-    Scope { line, from: 0, to, stages: EVERY_STAGE }
+fn everything_before(line: ExecutionAgent, to: Time) -> SynchronizationScope {
+    SynchronizationScope { agent: line, from: 0, to, stages: EVERY_STAGE }
 }

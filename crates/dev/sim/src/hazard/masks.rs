@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2 as Stage, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
 /// The stage of layout transitions and ownership transfers; no bit of the registry.
-pub(super) const TRANSITION: u64 = 1 << 63;
+pub(super) const TRANSITION_STAGE: u64 = 1 << 63;
 /// The stage of the presentation engine; no bit of the registry.
-pub(super) const PRESENT: u64 = 1 << 62;
+pub(super) const PRESENT_STAGE: u64 = 1 << 62;
 /// Whatever there is.
 pub(super) const EVERY_STAGE: u64 = u64::MAX;
 
@@ -19,24 +19,24 @@ pub(super) fn first_scope(stages: u64, queue_flags: u32) -> u64 {
     // The end of the pipe waits for all commands; its beginning for none.
     let stages = if stages & Stage::BOTTOM_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
     let given = expand_stages(stages, queue_flags);
-    given | neighbors(given, Side::Earlier)
+    given | stages_in_order(given, LogicalOrder::Earlier)
 }
 
 /// The stages of the second execution scope: those given and all that come logically later.
 pub(super) fn second_scope(stages: u64, queue_flags: u32) -> u64 {
     let stages = if stages & Stage::TOP_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
     let given = expand_stages(stages, queue_flags);
-    given | neighbors(given, Side::Later)
+    given | stages_in_order(given, LogicalOrder::Later)
 }
 
 /// Groups replaced by their members. All commands also includes what barriers do themselves.
 pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
-    let mut expanded = stages & (TRANSITION | PRESENT);
+    let mut expanded = stages & (TRANSITION_STAGE | PRESENT_STAGE);
     for stage in SYNC_STAGES.iter().filter(|it| it.stage != 0 && stages & it.stage == it.stage) {
         if stage.stage == Stage::ALL_COMMANDS.0 {
             expanded |= all_commands(queue_flags);
         } else if stage.equivalent != 0 {
-            expanded |= supported(expand_stages(stage.equivalent, queue_flags), queue_flags);
+            expanded |= without_unsupported(expand_stages(stage.equivalent, queue_flags), queue_flags);
         } else if stage.stage != Stage::TOP_OF_PIPE.0 && stage.stage != Stage::BOTTOM_OF_PIPE.0 {
             expanded |= stage.stage;
         }
@@ -72,33 +72,33 @@ fn all_commands(queue_flags: u32) -> u64 {
         let is_no_command = [Stage::TOP_OF_PIPE.0, Stage::BOTTOM_OF_PIPE.0, Stage::HOST.0].contains(&it.stage);
         !is_group && !is_no_command && (it.queues == 0 || it.queues & queue_flags != 0)
     });
-    single.fold(TRANSITION, |all, it| all | it.stage)
+    single.fold(TRANSITION_STAGE, |all, it| all | it.stage)
 }
 
-fn supported(stages: u64, queue_flags: u32) -> u64 {
+fn without_unsupported(stages: u64, queue_flags: u32) -> u64 {
     let unsupported = SYNC_STAGES.iter().filter(|it| it.queues != 0 && it.queues & queue_flags == 0);
     unsupported.fold(stages, |left, it| left & !it.stage)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum LogicalOrder {
     Earlier,
     Later,
 }
 
 /// The stages of all pipelines that lie on one side of any of `stages`.
-fn neighbors(stages: u64, side: Side) -> u64 {
-    let table = if side == Side::Earlier { &*EARLIER } else { &*LATER };
+fn stages_in_order(stages: u64, side: LogicalOrder) -> u64 {
+    let table = if side == LogicalOrder::Earlier { &*EARLIER } else { &*LATER };
     (0..64).filter(|it| stages & (1 << it) != 0).fold(0, |all, it| all | table[it as usize])
 }
 
 // Asked for every scope of every program; walking the pipelines each time would be most of the work.
 static EARLIER: LazyLock<[u64; 64]> =
-    LazyLock::new(|| std::array::from_fn(|it| neighbors_of_stage(1 << it, Side::Earlier)));
+    LazyLock::new(|| std::array::from_fn(|it| stages_in_order_of(1 << it, LogicalOrder::Earlier)));
 static LATER: LazyLock<[u64; 64]> =
-    LazyLock::new(|| std::array::from_fn(|it| neighbors_of_stage(1 << it, Side::Later)));
+    LazyLock::new(|| std::array::from_fn(|it| stages_in_order_of(1 << it, LogicalOrder::Later)));
 
-fn neighbors_of_stage(wanted: u64, side: Side) -> u64 {
+fn stages_in_order_of(wanted: u64, side: LogicalOrder) -> u64 {
     let mut found = 0;
     for pipeline in SYNC_PIPELINES {
         for (at, stage) in pipeline.stages.iter().enumerate() {
@@ -108,9 +108,9 @@ fn neighbors_of_stage(wanted: u64, side: Side) -> u64 {
                 } else {
                     other.before != 0 && comes_at_or_after(pipeline.stages, other.before, at)
                 };
-                let (from, to) = if side == Side::Earlier { (stage, other) } else { (other, stage) };
-                if is_earlier && members(from.stage) & wanted != 0 {
-                    found |= members(to.stage);
+                let (from, to) = if side == LogicalOrder::Earlier { (stage, other) } else { (other, stage) };
+                if is_earlier && group_members(from.stage) & wanted != 0 {
+                    found |= group_members(to.stage);
                 }
             }
         }
@@ -122,7 +122,7 @@ fn comes_at_or_after(stages: &[lavascope_abi::desc::SyncPipelineStage], anchor: 
     stages[at].is_ordered && stages.iter().position(|it| it.stage == anchor).is_some_and(|it| it <= at)
 }
 
-fn members(stage: u64) -> u64 {
+fn group_members(stage: u64) -> u64 {
     let group = SYNC_STAGES.iter().find(|it| it.stage == stage).map_or(0, |it| it.equivalent);
     if group == 0 { stage } else { group }
 }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn own_stages_are_no_bits_of_the_registry() {
         let all = SYNC_STAGES.iter().fold(0, |all, it| all | it.stage);
-        assert_eq!(all & (TRANSITION | PRESENT), 0);
+        assert_eq!(all & (TRANSITION_STAGE | PRESENT_STAGE), 0);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(second_scope(Stage::TOP_OF_PIPE.0, GRAPHICS), all);
         assert_eq!(expand_stages(Stage::TOP_OF_PIPE.0 | Stage::BOTTOM_OF_PIPE.0, GRAPHICS), 0);
         assert_eq!(all & Stage::HOST.0, 0);
-        assert_ne!(all & TRANSITION, 0);
+        assert_ne!(all & TRANSITION_STAGE, 0);
     }
 
     #[test]

@@ -20,12 +20,12 @@ mod shrink;
 mod sparse;
 mod trace;
 
-pub use cells::{Cell, cells_of};
-pub use census::{Census, THINGS};
-pub use compare::{Disagreement, Engine, compare, describe, find_disagreement};
-pub use faults::{FaultVerdict, compare_faults};
-pub use generate::{Kinds, random_program};
-pub use oracle::{OracleRules, Outcome, Partner, Verdict, find_hazards};
+pub use cells::{MemoryCell, cells_of};
+pub use census::{FeatureCoverage, FEATURES};
+pub use compare::{Disagreement, EngineUnderTest, compare, describe, find_disagreement};
+pub use faults::{ContentFault, compare_faults};
+pub use generate::{ProgramFeatures, random_program};
+pub use oracle::{OracleRules, OracleReport, ConflictingAccess, CellHazard, find_hazards};
 pub use print::{print, print_place};
 pub use share::share_memory;
 pub use shrink::shrink;

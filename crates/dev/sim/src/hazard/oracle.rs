@@ -7,9 +7,9 @@ use lavascope_abi::{AccessFlags2 as Access, PipelineStageFlags2 as Stage};
 use lavascope_sync_ir::{HazardKind, ProgramLocation, Program, RasterOrder};
 
 use super::{
-    cells::{Cell, Cells},
+    cells::{MemoryCell, CellTable},
     machine::execute,
-    trace::{Accesses, Dependency, Line, Op, Role, Trace},
+    trace::{AccessScope, LoggedDependency, ExecutionAgent, ExecutedAccess, OracleAccessRole, ExecutionLog},
 };
 
 /// Where users see something else than the letter of the specification.
@@ -32,99 +32,99 @@ impl OracleRules {
 
 /// What the oracle says of a program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct OracleReport {
     /// By cell; cells without a hazard are not here.
-    pub verdicts: Vec<Verdict>,
+    pub hazards: Vec<CellHazard>,
     /// Step and batch of what still waits for a semaphore at the end.
-    pub parked: Vec<(u32, u32)>,
+    pub blocked: Vec<(u32, u32)>,
 }
 
 /// The first hazard on a cell. What comes after it on the same cell is not looked at.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
-    pub cell: Cell,
+pub struct CellHazard {
+    pub cell: MemoryCell,
     pub at: ProgramLocation,
     /// The place of the access in its command.
     pub index: u32,
     /// All the accesses that it conflicts with.
-    pub partners: Vec<Partner>,
+    pub conflicts: Vec<ConflictingAccess>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Partner {
+pub struct ConflictingAccess {
     pub at: ProgramLocation,
     pub index: u32,
     pub kind: HazardKind,
 }
 
 /// Executes a program and finds the first hazard of each cell.
-pub fn find_hazards(program: &Program, rules: OracleRules) -> Outcome {
+pub fn find_hazards(program: &Program, rules: OracleRules) -> OracleReport {
     let (trace, cells) = execute(program);
-    let judge = Judge::new(&trace, rules);
+    let judge = HazardFinder::new(&trace, rules);
     let mut users = vec![Vec::new(); cells.len()];
-    for (number, op) in trace.ops.iter().enumerate() {
+    for (number, op) in trace.accesses.iter().enumerate() {
         op.cells.iter().for_each(|cell| users[*cell as usize].push(number));
     }
-    let mut verdicts: Vec<_> = judge.verdicts(&cells, &users);
+    let mut verdicts: Vec<_> = judge.find_all(&cells, &users);
     verdicts.sort_by_key(|it| it.cell);
-    Outcome { verdicts, parked: trace.parked }
+    OracleReport { hazards: verdicts, blocked: trace.blocked }
 }
 
-struct Judge<'t> {
-    trace: &'t Trace,
+struct HazardFinder<'t> {
+    log: &'t ExecutionLog,
     rules: OracleRules,
     /// Whether a chain leads from one dependency to another; each leads to itself.
     chains: Vec<Vec<bool>>,
     /// As `chains`, whatever the stages.
-    paths: Vec<Vec<bool>>,
+    chains_in_any_stage: Vec<Vec<bool>>,
     /// Per access the dependencies in whose first scope it is, and all to which chains lead from there.
-    out: Vec<Vec<usize>>,
-    reached: Vec<Vec<bool>>,
+    in_first_scope: Vec<Vec<usize>>,
+    reachable: Vec<Vec<bool>>,
     /// Per access the dependencies in whose second scope it is.
-    into: Vec<Vec<usize>>,
+    in_second_scope: Vec<Vec<usize>>,
 }
 
 /// An access to one cell.
 #[derive(Clone, Copy)]
-struct Touch {
-    op: usize,
+struct CellAccess {
+    access: usize,
     cell: u32,
 }
 
-impl<'t> Judge<'t> {
-    fn new(trace: &'t Trace, rules: OracleRules) -> Judge<'t> {
+impl<'t> HazardFinder<'t> {
+    fn new(trace: &'t ExecutionLog, rules: OracleRules) -> HazardFinder<'t> {
         let all = &trace.dependencies;
-        let chains = closure(all, |one, other| other.first.iter().any(|it| one.second.meets(it)));
-        let paths = closure(all, |one, other| other.first.iter().any(|it| one.second.overlaps(it)));
-        let numbers = |is_wanted: &dyn Fn(usize, &Dependency) -> bool| {
+        let chains = transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.intersects(it)));
+        let paths = transitive_closure(all, |one, other| other.first_scopes.iter().any(|it| one.second_scope.overlaps_in_time(it)));
+        let numbers = |is_wanted: &dyn Fn(usize, &LoggedDependency) -> bool| {
             all.iter().enumerate().filter(|(number, it)| is_wanted(*number, it)).map(|(number, _)| number).collect()
         };
         let out: Vec<Vec<usize>> =
-            trace.ops.iter().map(|op| numbers(&|number, it| is_before(op, number, it))).collect();
-        let into = trace.ops.iter().map(|op| numbers(&|number, it| is_after(op, number, it))).collect();
+            trace.accesses.iter().map(|op| numbers(&|number, it| is_in_first_scope(op, number, it))).collect();
+        let into = trace.accesses.iter().map(|op| numbers(&|number, it| is_in_second_scope(op, number, it))).collect();
         let reached_from =
             |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
-        Judge { trace, rules, chains, paths, reached, out, into }
+        HazardFinder { log: trace, rules, chains, chains_in_any_stage: paths, reachable: reached, in_first_scope: out, in_second_scope: into }
     }
 
-    fn verdicts(&self, cells: &Cells<'_>, users: &[Vec<usize>]) -> Vec<Verdict> {
+    fn find_all(&self, cells: &CellTable<'_>, users: &[Vec<usize>]) -> Vec<CellHazard> {
         let aliases = cells.aliases();
         let verdict = |cell: u32| {
             let others = aliases[cell as usize].iter();
             let all = [cell].into_iter().chain(others.copied());
             let mut touches: Vec<_> =
-                all.flat_map(|cell| users[cell as usize].iter().map(move |op| Touch { op: *op, cell })).collect();
-            touches.sort_by_key(|it| it.op);
+                all.flat_map(|cell| users[cell as usize].iter().map(move |op| CellAccess { access: *op, cell })).collect();
+            touches.sort_by_key(|it| it.access);
             self.first_hazard(cells.get(cell), cell, &touches)
         };
         (0..cells.len() as u32).filter_map(verdict).collect()
     }
 
-    fn first_hazard(&self, name: Cell, cell: u32, touches: &[Touch]) -> Option<Verdict> {
-        let mut found: Option<(u32, Verdict)> = None;
+    fn first_hazard(&self, name: MemoryCell, cell: u32, touches: &[CellAccess]) -> Option<CellHazard> {
+        let mut found: Option<(u32, CellHazard)> = None;
         for (position, touch) in touches.iter().enumerate() {
-            let op = &self.trace.ops[touch.op];
+            let op = &self.log.accesses[touch.access];
             if found.as_ref().is_some_and(|(time, _)| *time != op.time) {
                 break;
             }
@@ -136,9 +136,9 @@ impl<'t> Judge<'t> {
                 continue;
             }
             match &mut found {
-                Some((_, verdict)) => verdict.partners.extend(partners),
+                Some((_, verdict)) => verdict.conflicts.extend(partners),
                 None => {
-                    let verdict = Verdict { cell: name, at: op.place.clone(), index: op.index, partners };
+                    let verdict = CellHazard { cell: name, at: op.place.clone(), index: op.index, conflicts: partners };
                     found = Some((op.time, verdict));
                 }
             }
@@ -147,39 +147,39 @@ impl<'t> Judge<'t> {
     }
 
     /// The earlier accesses that a later one conflicts with. All pairs of earlier accesses are known to be right.
-    fn conflicts(&self, earlier: &[Touch], later: Touch) -> Vec<Partner> {
-        let after = &self.trace.ops[later.op];
-        if after.role == Role::Acquire {
+    fn conflicts(&self, earlier: &[CellAccess], later: CellAccess) -> Vec<ConflictingAccess> {
+        let after = &self.log.accesses[later.access];
+        if after.role == OracleAccessRole::Acquire {
             return Vec::new();
         }
         let mut is_right = vec![true; earlier.len()];
         let mut partners = Vec::new();
         for position in (0..earlier.len()).rev() {
-            let before = &self.trace.ops[earlier[position].op];
-            if before.time == after.time || !(before.is_write || after.is_write) || self.is_forgotten(before, after) {
+            let before = &self.log.accesses[earlier[position].access];
+            if before.time == after.time || !(before.is_write || after.is_write) || self.is_destroyed_between(before, after) {
                 continue;
             }
             // Only what touches the very cell stands between; another alias may be elsewhere in the memory.
-            let is_between = |(touch, _, op): &(Touch, bool, &Op)| {
+            let is_between = |(touch, _, op): &(CellAccess, bool, &ExecutedAccess)| {
                 let is_same = touch.cell == earlier[position].cell || touch.cell == later.cell;
                 is_same && op.time != before.time && op.time != after.time
             };
             let between = || {
                 let rest = earlier.iter().zip(&is_right).skip(position + 1);
-                rest.map(|(touch, right)| (*touch, *right, &self.trace.ops[touch.op])).filter(is_between)
+                rest.map(|(touch, right)| (*touch, *right, &self.log.accesses[touch.access])).filter(is_between)
             };
             // Where the two race, a read by the name of the first that races it, too, was in no better place.
-            let is_lost = |op: &Op| self.is_apart(before, after) && self.is_apart(before, op);
-            let stands = |it: &Touch, op: &Op| it.cell != earlier[position].cell || !is_lost(op);
+            let is_lost = |op: &ExecutedAccess| self.are_unordered_subpasses(before, after) && self.are_unordered_subpasses(before, op);
+            let stands = |it: &CellAccess, op: &ExecutedAccess| it.cell != earlier[position].cell || !is_lost(op);
             is_right[position] = self.is_ordered(earlier[position], later)
-                || between().any(|(_, right, op)| right && op.is_write && !self.is_forgotten(op, after))
-                || self.is_excused(before, after)
-                    && between().any(|(it, _, op)| !op.is_write && stands(&it, op) && self.executes(it, later));
+                || between().any(|(_, right, op)| right && op.is_write && !self.is_destroyed_between(op, after))
+                || self.is_read_between_enough(before, after)
+                    && between().any(|(it, _, op)| !op.is_write && stands(&it, op) && self.is_execution_ordered(it, later));
             if !is_right[position] {
-                partners.push(Partner {
+                partners.push(ConflictingAccess {
                     at: before.place.clone(),
                     index: before.index,
-                    kind: self.kind(before, after),
+                    kind: self.hazard_kind(before, after),
                 });
             }
         }
@@ -188,90 +188,90 @@ impl<'t> Judge<'t> {
     }
 
     /// Whether an ordered read between two accesses is enough.
-    fn is_excused(&self, before: &Op, after: &Op) -> bool {
+    fn is_read_between_enough(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
         let rule = if after.is_write { self.rules.visible_writes } else { self.rules.most_recent_reads };
         rule && before.is_write
     }
 
-    fn is_forgotten(&self, before: &Op, after: &Op) -> bool {
-        let mut all = self.trace.forgotten.iter();
+    fn is_destroyed_between(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        let mut all = self.log.destroyed_unshared.iter();
         all.any(|(time, resource)| *resource == before.resource && before.time < *time && *time < after.time)
     }
 
     /// Whether dependencies order a pair, memory included, without help of other accesses to the cell.
-    fn is_ordered(&self, before: Touch, after: Touch) -> bool {
-        let (first, second) = (&self.trace.ops[before.op], &self.trace.ops[after.op]);
+    fn is_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
+        let (first, second) = (&self.log.accesses[before.access], &self.log.accesses[after.access]);
         // Atomic operations are in no data race with each other.
         if first.order == RasterOrder::Atomic && second.order == RasterOrder::Atomic {
             return true;
         }
-        if is_implicit(first, second) || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second) {
+        if is_implicitly_ordered(first, second) || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second) {
             return true;
         }
-        let needs_memory = first.is_write && !matches!(first.role, Role::Present | Role::Acquire);
+        let needs_memory = first.is_write && !matches!(first.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
         if !needs_memory {
-            return self.executes(before, after);
+            return self.is_execution_ordered(before, after);
         }
         let needs_visibility = !second.is_write || self.rules.visible_writes;
-        self.executes(before, after)
-            && if needs_visibility { self.sees(before, after) } else { self.is_available(before, after) }
+        self.is_execution_ordered(before, after)
+            && if needs_visibility { self.is_visible(before, after) } else { self.is_available(before, after) }
     }
 
     /// Whether an execution dependency chain leads from one access to the other, or they are ordered anyway.
-    fn executes(&self, before: Touch, after: Touch) -> bool {
-        let reached = &self.reached[before.op];
-        self.into[after.op].iter().any(|it| reached[*it])
-            || is_implicit(&self.trace.ops[before.op], &self.trace.ops[after.op])
+    fn is_execution_ordered(&self, before: CellAccess, after: CellAccess) -> bool {
+        let reached = &self.reachable[before.access];
+        self.in_second_scope[after.access].iter().any(|it| reached[*it])
+            || is_implicitly_ordered(&self.log.accesses[before.access], &self.log.accesses[after.access])
     }
 
     /// Whether a write is made available before the other access.
-    fn is_available(&self, before: Touch, after: Touch) -> bool {
-        let into = &self.into[after.op];
-        self.availabilities(before).any(|from| into.iter().any(|to| self.chains[from][*to]))
+    fn is_available(&self, before: CellAccess, after: CellAccess) -> bool {
+        let into = &self.in_second_scope[after.access];
+        self.availability_operations(before).any(|from| into.iter().any(|to| self.chains[from][*to]))
     }
 
     /// Whether a write is made available, and then visible to the other access.
-    fn sees(&self, before: Touch, after: Touch) -> bool {
-        let op = &self.trace.ops[after.op];
-        if op.line == Line::Host {
-            return self.host_sees(before, after);
+    fn is_visible(&self, before: CellAccess, after: CellAccess) -> bool {
+        let op = &self.log.accesses[after.access];
+        if op.agent == ExecutionAgent::Host {
+            return self.is_visible_to_host(before, after);
         }
-        let into = &self.into[after.op];
+        let into = &self.in_second_scope[after.access];
         // Transitions and the presentation engine see whatever is available.
         let is_automatic = op.access == 0;
         let mut ends = into.iter().filter(|it| is_automatic || self.includes(&self.dependency(**it).visible, after));
-        ends.any(|to| self.availabilities(before).any(|from| self.chains[from][*to]))
+        ends.any(|to| self.availability_operations(before).any(|from| self.chains[from][*to]))
     }
 
     /// The host sees what a dependency made visible to it, once it knows that this dependency is behind.
-    fn host_sees(&self, before: Touch, after: Touch) -> bool {
-        let knows = |through: usize| self.into[after.op].iter().any(|to| self.chains[through][*to]);
+    fn is_visible_to_host(&self, before: CellAccess, after: CellAccess) -> bool {
+        let knows = |through: usize| self.in_second_scope[after.access].iter().any(|to| self.chains[through][*to]);
         let makes_visible = |it: &usize| {
-            let is_barrier = self.dependency(*it).visible.iter().all(|it| matches!(it, Accesses::Some { .. }));
+            let is_barrier = self.dependency(*it).visible.iter().all(|it| matches!(it, AccessScope::Masked { .. }));
             is_barrier && self.includes(&self.dependency(*it).visible, after)
         };
-        let mut through = (0..self.trace.dependencies.len()).filter(makes_visible);
-        through.any(|it| knows(it) && self.availabilities(before).any(|from| self.chains[from][it]))
+        let mut through = (0..self.log.dependencies.len()).filter(makes_visible);
+        through.any(|it| knows(it) && self.availability_operations(before).any(|from| self.chains[from][it]))
     }
 
     /// The dependencies that make a write available. What has no mask, and what the host wrote, is so by itself.
-    fn availabilities(&self, write: Touch) -> impl Iterator<Item = usize> {
-        let op = &self.trace.ops[write.op];
-        let is_automatic = op.access == 0 || op.line == Line::Host;
+    fn availability_operations(&self, write: CellAccess) -> impl Iterator<Item = usize> {
+        let op = &self.log.accesses[write.access];
+        let is_automatic = op.access == 0 || op.agent == ExecutionAgent::Host;
         let makes = move |it: &usize| is_automatic || self.includes(&self.dependency(*it).available, write);
-        self.out[write.op].iter().copied().filter(makes)
+        self.in_first_scope[write.access].iter().copied().filter(makes)
     }
 
-    fn includes(&self, accesses: &[Accesses], touch: Touch) -> bool {
-        accesses.iter().any(|it| it.include(&self.trace.ops[touch.op], touch.cell))
+    fn includes(&self, accesses: &[AccessScope], touch: CellAccess) -> bool {
+        accesses.iter().any(|it| it.includes(&self.log.accesses[touch.access], touch.cell))
     }
 
-    fn dependency(&self, number: usize) -> &Dependency {
-        &self.trace.dependencies[number]
+    fn dependency(&self, number: usize) -> &LoggedDependency {
+        &self.log.dependencies[number]
     }
 
-    fn kind(&self, before: &Op, after: &Op) -> HazardKind {
-        let is_engine = |it: &Op| matches!(it.role, Role::Present | Role::Acquire);
+    fn hazard_kind(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> HazardKind {
+        let is_engine = |it: &ExecutedAccess| matches!(it.role, OracleAccessRole::Present | OracleAccessRole::Acquire);
         match (is_engine(before), is_engine(after)) {
             (true, _) if after.is_write && self.is_racing(before, after) => return HazardKind::WriteAfterPresent,
             // Something waits for the image, but not this write: the engine may still read.
@@ -292,45 +292,45 @@ impl<'t> Judge<'t> {
     }
 
     /// Whether they are in subpasses of one render pass, and nothing leads from one to the other.
-    fn is_apart(&self, before: &Op, after: &Op) -> bool {
-        let subpasses = before.subpass.zip(after.subpass).filter(|_| before.line == after.line);
+    fn are_unordered_subpasses(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        let subpasses = before.subpass.zip(after.subpass).filter(|_| before.agent == after.agent);
         subpasses.is_some_and(|(one, other)| {
             let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
-            is_one_instance && !self.trace.instances[one.instance][one.subpass as usize][other.subpass as usize]
+            is_one_instance && !self.log.subpass_reachability[one.instance][one.subpass as usize][other.subpass as usize]
         })
     }
 
     /// Whether nothing at all leads from one queue, or one subpass, to the other.
-    fn is_racing(&self, before: &Op, after: &Op) -> bool {
-        if before.line == after.line {
-            return self.is_apart(before, after);
+    fn is_racing(&self, before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+        if before.agent == after.agent {
+            return self.are_unordered_subpasses(before, after);
         }
-        let all = &self.trace.dependencies;
-        let mut from = (0..all.len()).filter(|it| all[*it].first.iter().any(|it| it.spans(before)));
-        let to: Vec<_> = (0..all.len()).filter(|it| all[*it].second.spans(after)).collect();
-        !from.any(|from| to.iter().any(|to| self.paths[from][*to]))
+        let all = &self.log.dependencies;
+        let mut from = (0..all.len()).filter(|it| all[*it].first_scopes.iter().any(|it| it.contains_in_time(before)));
+        let to: Vec<_> = (0..all.len()).filter(|it| all[*it].second_scope.contains_in_time(after)).collect();
+        !from.any(|from| to.iter().any(|to| self.chains_in_any_stage[from][*to]))
     }
 }
 
-fn is_before(op: &Op, number: usize, dependency: &Dependency) -> bool {
-    let is_own = matches!(&op.role, Role::Transition { before, .. } if before.contains(&number));
-    is_own || dependency.first.iter().any(|it| it.contains(op))
+fn is_in_first_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDependency) -> bool {
+    let is_own = matches!(&op.role, OracleAccessRole::Transition { before, .. } if before.contains(&number));
+    is_own || dependency.first_scopes.iter().any(|it| it.contains(op))
 }
 
-fn is_after(op: &Op, number: usize, dependency: &Dependency) -> bool {
-    let is_own = matches!(&op.role, Role::Transition { after, .. } if after.contains(&number));
-    is_own || dependency.second.contains(op)
+fn is_in_second_scope(op: &ExecutedAccess, number: usize, dependency: &LoggedDependency) -> bool {
+    let is_own = matches!(&op.role, OracleAccessRole::Transition { after, .. } if after.contains(&number));
+    is_own || dependency.second_scope.contains(op)
 }
 
 /// Orders that need no dependency: of the host, of the presentation engine, and of attachments in a subpass.
 /// Spec: "Implicit Synchronization Guarantees", "Rasterization Order", "Load Operations", "Store Operations".
-fn is_implicit(before: &Op, after: &Op) -> bool {
-    if before.line != after.line {
+fn is_implicitly_ordered(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+    if before.agent != after.agent {
         return false;
     }
-    match before.line {
-        Line::Host | Line::Engine(_) => return true,
-        Line::Queue(_) => {}
+    match before.agent {
+        ExecutionAgent::Host | ExecutionAgent::PresentationEngine(_) => return true,
+        ExecutionAgent::Queue(_) => {}
     }
     if before.subpass.is_none() || before.subpass != after.subpass {
         return false;
@@ -338,11 +338,11 @@ fn is_implicit(before: &Op, after: &Op) -> bool {
     let is_raster_order =
         before.order == after.order && has_raster_order(before, before.order) && has_raster_order(after, before.order);
     is_raster_order
-        || before.role == Role::Load && is_attachment_access(after)
-        || matches!(after.role, Role::Store | Role::ResolveRead) && is_attachment_access(before)
+        || before.role == OracleAccessRole::Load && is_attachment_access(after)
+        || matches!(after.role, OracleAccessRole::Store | OracleAccessRole::ResolveRead) && is_attachment_access(before)
 }
 
-fn has_raster_order(op: &Op, order: RasterOrder) -> bool {
+fn has_raster_order(op: &ExecutedAccess, order: RasterOrder) -> bool {
     let (stages, accesses) = match order {
         RasterOrder::None | RasterOrder::Atomic => (0, 0),
         RasterOrder::Color => (Stage::COLOR_ATTACHMENT_OUTPUT.0, COLOR_ACCESSES),
@@ -356,7 +356,7 @@ fn has_raster_order(op: &Op, order: RasterOrder) -> bool {
         || is_input && matches!(order, RasterOrder::Color | RasterOrder::DepthStencil)
 }
 
-fn is_attachment_access(op: &Op) -> bool {
+fn is_attachment_access(op: &ExecutedAccess) -> bool {
     let stages = Stage::COLOR_ATTACHMENT_OUTPUT.0
         | Stage::EARLY_FRAGMENT_TESTS.0
         | Stage::FRAGMENT_SHADER.0
@@ -370,13 +370,13 @@ const COLOR_ACCESSES: u64 = Access::COLOR_ATTACHMENT_READ.0
     | Access::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0;
 const DEPTH_STENCIL_ACCESSES: u64 = Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 
-fn are_transitions_of_one_queue(before: &Op, after: &Op) -> bool {
-    let is_transition = |it: &Op| matches!(it.role, Role::Transition { .. });
-    before.line == after.line && is_transition(before) && is_transition(after)
+fn are_transitions_of_one_queue(before: &ExecutedAccess, after: &ExecutedAccess) -> bool {
+    let is_transition = |it: &ExecutedAccess| matches!(it.role, OracleAccessRole::Transition { .. });
+    before.agent == after.agent && is_transition(before) && is_transition(after)
 }
 
 /// Which things lead to which, each to itself, when `leads` says so for single steps.
-fn closure(all: &[Dependency], leads: impl Fn(&Dependency, &Dependency) -> bool) -> Vec<Vec<bool>> {
+fn transitive_closure(all: &[LoggedDependency], leads: impl Fn(&LoggedDependency, &LoggedDependency) -> bool) -> Vec<Vec<bool>> {
     let next: Vec<Vec<usize>> =
         all.iter().map(|one| (0..all.len()).filter(|it| leads(one, &all[*it])).collect()).collect();
     let reach = |start: usize| {

@@ -60,24 +60,24 @@ pub(super) const ACCESSES: &[(&str, u64)] = &[
 pub fn print(program: &Program) -> String {
     let mut text = String::new();
     for (number, queue) in program.queues.iter().enumerate() {
-        line(&mut text, format_args!("q{number} family {} flags {:#x}", queue.family, queue.flags));
+        push_line(&mut text, format_args!("q{number} family {} flags {:#x}", queue.family, queue.flags));
     }
     for (number, resource) in program.resources.iter().enumerate() {
-        line(&mut text, format_args!("r{number} {}", resource_text(resource)));
+        push_line(&mut text, format_args!("r{number} {}", resource_text(resource)));
     }
     for (number, pass) in program.render_passes.iter().enumerate() {
-        line(&mut text, format_args!("pass{number}:"));
+        push_line(&mut text, format_args!("pass{number}:"));
         pass_lines(&mut text, pass);
     }
     for (number, buffer) in program.command_buffers.iter().enumerate() {
         let kind = if buffer.is_secondary { " secondary" } else { "" };
-        line(&mut text, format_args!("cb{number}{kind}:"));
+        push_line(&mut text, format_args!("cb{number}{kind}:"));
         for command in &buffer.commands {
-            line(&mut text, format_args!("  {}", command_text(command)));
+            push_line(&mut text, format_args!("  {}", command_text(command)));
         }
     }
     for (number, step) in program.steps.iter().enumerate() {
-        line(&mut text, format_args!("{number}: {}", step_text(step)));
+        push_line(&mut text, format_args!("{number}: {}", step_text(step)));
     }
     text
 }
@@ -93,7 +93,7 @@ pub fn print_place(place: &ProgramLocation) -> String {
     }
 }
 
-fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+fn push_line(text: &mut String, what: std::fmt::Arguments<'_>) {
     writeln!(text, "{what}").expect("a string takes everything");
 }
 
@@ -118,13 +118,13 @@ fn resource_text(resource: &Resource) -> String {
 
 fn pass_lines(text: &mut String, pass: &RenderPass) {
     for it in &pass.attachments {
-        line(text, format_args!("  {it:?}"));
+        push_line(text, format_args!("  {it:?}"));
     }
     for it in &pass.subpasses {
-        line(text, format_args!("  {it:?}"));
+        push_line(text, format_args!("  {it:?}"));
     }
     for it in &pass.dependencies {
-        line(text, format_args!("  {:?} -> {:?} {}", it.src, it.dst, scope_text(&it.scope)));
+        push_line(text, format_args!("  {:?} -> {:?} {}", it.src, it.dst, scope_text(&it.scope)));
     }
 }
 

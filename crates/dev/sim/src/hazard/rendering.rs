@@ -10,20 +10,20 @@ use lavascope_sync_ir::{
 };
 
 use super::{
-    commands::{Environment, transition},
-    machine::Machine,
+    commands::{Environment, transition_access},
+    machine::ProgramExecutor,
     masks,
-    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, SubpassAt, SubpassBegin, Time},
+    trace::{AccessScope, LoggedDependency, END, ExecutionAgent, ExecutedAccess, OracleAccessRole, SynchronizationScope, SubpassInstance, SubpassBegin, Time},
 };
 
 /// One execution of a render pass, or of rendering without one.
-pub(super) struct Instance<'p> {
+pub(super) struct ExecutedPassInstance<'p> {
     number: usize,
     subpass: u32,
     /// When the subpass began; without a render pass, the whole.
     begin: Time,
     /// Dependencies of barriers in the subpass, which reach to its end.
-    inside: Vec<usize>,
+    subpass_barriers: Vec<usize>,
     pass: Option<PassState<'p>>,
     rendering: Option<&'p Rendering>,
 }
@@ -40,35 +40,35 @@ struct PassState<'p> {
 
 /// What of attachments is accessed: the render area, and with multiview some views, which are layers.
 #[derive(Clone, Copy)]
-struct Within {
+struct AttachmentRegion {
     area: Area,
     views: Option<u32>,
 }
 
 /// A part of an attachment that is loaded and stored in one way.
-struct Part {
+struct AttachmentAspect {
     aspects: u32,
     load: LoadOp,
     store: StoreOp,
     is_color: bool,
 }
 
-impl Instance<'_> {
-    pub(super) fn at(&self) -> SubpassAt {
-        SubpassAt { instance: self.number, subpass: self.subpass }
+impl ExecutedPassInstance<'_> {
+    pub(super) fn subpass_instance(&self) -> SubpassInstance {
+        SubpassInstance { instance: self.number, subpass: self.subpass }
     }
 
     /// Barriers know nothing of what was before.
-    pub(super) fn begin(&self) -> Time {
+    pub(super) fn subpass_begin(&self) -> Time {
         self.begin
     }
 
-    pub(super) fn add_inside(&mut self, dependency: usize) {
-        self.inside.push(dependency);
+    pub(super) fn add_subpass_barrier(&mut self, dependency: usize) {
+        self.subpass_barriers.push(dependency);
     }
 }
 
-impl<'p> Machine<'p> {
+impl<'p> ProgramExecutor<'p> {
     pub(super) fn begin_render_pass(
         &mut self,
         environment: &mut Environment<'p>,
@@ -84,11 +84,11 @@ impl<'p> Machine<'p> {
             .filter(|it| it.src != it.dst)
             .map(|it| (it, self.subpass_dependency(environment.queue, &it, begin)))
             .collect();
-        self.trace.instances.push(paths(pass));
+        self.log.subpass_reachability.push(subpass_reachability(pass));
         let state = PassState { pass, views, area, dependencies, layouts: vec![None; pass.attachments.len()] };
-        let number = self.trace.instances.len() - 1;
+        let number = self.log.subpass_reachability.len() - 1;
         let inside = Vec::new();
-        environment.pass = Some(Instance { number, subpass: 0, begin, inside, pass: Some(state), rendering: None });
+        environment.pass = Some(ExecutedPassInstance { number, subpass: 0, begin, subpass_barriers: inside, pass: Some(state), rendering: None });
         self.enter_subpass(environment, place);
     }
 
@@ -108,17 +108,17 @@ impl<'p> Machine<'p> {
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
             let Some((last, layout)) = state.layouts[number] else { continue };
             if layout != attachment.final_layout {
-                let is_user = |it: Option<u32>| it.is_some_and(|it| uses(state.pass, it, number).is_some());
-                let after = numbers(&state, |it| it.src == Some(last));
-                let before = numbers(&state, |it| it.dst.is_none() && is_user(it.src));
-                self.attachment_transition(environment, (place, time), &state.views[number], after, before);
+                let is_user = |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
+                let after = dependency_indices(&state, |it| it.src == Some(last));
+                let before = dependency_indices(&state, |it| it.dst.is_none() && is_user(it.src));
+                self.push_attachment_transition(environment, (place, time), &state.views[number], after, before);
             }
         }
         let end = self.tick();
         for (dependency, number) in state.dependencies.iter().filter(|(it, _)| it.dst.is_none()) {
             let stages = masks::second_scope(dependency.scope.dst_stages, self.queue_flags(environment.queue));
-            let line = Line::Queue(environment.queue);
-            self.trace.dependencies[*number].second = Scope { line, from: end, to: END, stages };
+            let line = ExecutionAgent::Queue(environment.queue);
+            self.log.dependencies[*number].second_scope = SynchronizationScope { agent: line, from: end, to: END, stages };
         }
     }
 
@@ -131,18 +131,18 @@ impl<'p> Machine<'p> {
         let resumed = environment.suspended.take().filter(|_| rendering.is_resuming);
         let begin = self.tick();
         let instance = resumed.unwrap_or_else(|| {
-            self.trace.instances.push(vec![vec![true]]);
-            let number = self.trace.instances.len() - 1;
-            Instance { number, subpass: 0, begin, inside: Vec::new(), pass: None, rendering: None }
+            self.log.subpass_reachability.push(vec![vec![true]]);
+            let number = self.log.subpass_reachability.len() - 1;
+            ExecutedPassInstance { number, subpass: 0, begin, subpass_barriers: Vec::new(), pass: None, rendering: None }
         });
-        environment.pass = Some(Instance { rendering: Some(rendering), ..instance });
+        environment.pass = Some(ExecutedPassInstance { rendering: Some(rendering), ..instance });
         if rendering.is_resuming {
             return;
         }
         let time = self.tick();
         for it in &rendering.attachments {
-            let part = single_part(it.kind, &it.view, it.load, it.store);
-            self.load(environment, (place, time), &it.view, within(rendering), &part);
+            let part = rendering_aspect(it.kind, &it.view, it.load, it.store);
+            self.push_load(environment, (place, time), &it.view, attachment_region(rendering), &part);
         }
     }
 
@@ -155,41 +155,41 @@ impl<'p> Machine<'p> {
         let time = self.tick();
         for it in &rendering.attachments {
             if let Some(resolve) = &it.resolve {
-                self.resolve(environment, (place, time), &it.view, &resolve.view, within(rendering));
+                self.push_resolve(environment, (place, time), &it.view, &resolve.view, attachment_region(rendering));
             }
         }
         let time = self.tick();
         for it in &rendering.attachments {
-            let part = single_part(it.kind, &it.view, it.load, it.store);
-            self.store(environment, (place, time), &it.view, within(rendering), &part);
+            let part = rendering_aspect(it.kind, &it.view, it.load, it.store);
+            self.push_store(environment, (place, time), &it.view, attachment_region(rendering), &part);
         }
         let end = self.tick();
-        self.end_inside(environment, end);
+        self.end_subpass_barriers(environment, end);
         environment.pass = None;
     }
 
     /// Barriers reach no further than this.
-    fn end_inside(&mut self, environment: &mut Environment<'p>, end: Time) {
-        let inside = environment.pass.as_mut().map(|it| std::mem::take(&mut it.inside)).unwrap_or_default();
-        inside.into_iter().for_each(|it| self.trace.dependencies[it].second.to = end);
+    fn end_subpass_barriers(&mut self, environment: &mut Environment<'p>, end: Time) {
+        let inside = environment.pass.as_mut().map(|it| std::mem::take(&mut it.subpass_barriers)).unwrap_or_default();
+        inside.into_iter().for_each(|it| self.log.dependencies[it].second_scope.to = end);
     }
 
     fn subpass_dependency(&mut self, queue: u32, dependency: &SubpassDependency, begin: Time) -> usize {
         let flags = self.queue_flags(queue);
         let scope = dependency.scope;
-        let empty = Scope { line: Line::Queue(queue), from: 0, to: 0, stages: 0 };
+        let empty = SynchronizationScope { agent: ExecutionAgent::Queue(queue), from: 0, to: 0, stages: 0 };
         let first = match dependency.src {
-            None => Scope { to: begin, stages: masks::first_scope(scope.src_stages, flags), ..empty },
+            None => SynchronizationScope { to: begin, stages: masks::first_scope(scope.src_stages, flags), ..empty },
             Some(_) => empty,
         };
-        let accesses = |stages: u64, access: u64| Accesses::Some {
+        let accesses = |stages: u64, access: u64| AccessScope::Masked {
             stages: masks::expand_stages(stages, flags),
             access: masks::expand_access(access),
             cells: None,
         };
-        self.depend(Dependency {
-            first: vec![first],
-            second: empty,
+        self.push_dependency(LoggedDependency {
+            first_scopes: vec![first],
+            second_scope: empty,
             available: vec![accesses(scope.src_stages, scope.src_access)],
             visible: vec![accesses(scope.dst_stages, scope.dst_access)],
         })
@@ -200,16 +200,16 @@ impl<'p> Machine<'p> {
         let subpass = instance.subpass;
         let Some(mut state) = instance.pass.take() else { return };
         environment.pass = Some(instance);
-        self.transitions_into(environment, place, &mut state, subpass);
+        self.push_transitions_into(environment, place, &mut state, subpass);
         let begin = self.tick();
-        self.note_contents(environment, place, &state, begin);
+        self.log_contents(environment, place, &state, begin);
         self.set_scopes(environment.queue, &state, subpass, (begin, END));
         let time = self.tick();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
-            let Some(views) = own_views(state.pass, subpass, number, |it| it < subpass) else { continue };
-            let within = Within { area: state.area, views };
-            for part in parts(attachment, &state.views[number]) {
-                self.load(environment, (place, time), &state.views[number], within, &part);
+            let Some(views) = exclusive_views(state.pass, subpass, number, |it| it < subpass) else { continue };
+            let within = AttachmentRegion { area: state.area, views };
+            for part in attachment_aspects(attachment, &state.views[number]) {
+                self.push_load(environment, (place, time), &state.views[number], within, &part);
             }
         }
         if let Some(instance) = &mut environment.pass {
@@ -219,22 +219,22 @@ impl<'p> Machine<'p> {
     }
 
     /// What happens to the contents of attachments when a subpass begins.
-    fn note_contents(&mut self, environment: &Environment<'p>, place: &ProgramLocation, state: &PassState<'p>, time: Time) {
-        let Some(at) = environment.pass.as_ref().map(|it| it.at()) else { return };
+    fn log_contents(&mut self, environment: &Environment<'p>, place: &ProgramLocation, state: &PassState<'p>, time: Time) {
+        let Some(at) = environment.pass.as_ref().map(|it| it.subpass_instance()) else { return };
         let cells = |view: &AttachmentView| {
             let mut region = view.region.clone();
-            region.area = Some(region.area.map_or(state.area, |it| intersection(it, in_slices(it, state.area))));
-            (view.resource, self.cells.numbers(view.resource, &Region::Image(region)))
+            region.area = Some(region.area.map_or(state.area, |it| intersection(it, with_view_slices(it, state.area))));
+            (view.resource, self.cells.cell_indices(view.resource, &Region::Image(region)))
         };
         let attachments = state.views.iter().map(cells).collect();
         let preserved = state.pass.subpasses[at.subpass as usize].preserves.clone();
-        let lost = (0..state.pass.attachments.len()).filter(|it| is_lost(state.pass, at.subpass, *it));
+        let lost = (0..state.pass.attachments.len()).filter(|it| becomes_undefined(state.pass, at.subpass, *it));
         let lost = lost.map(|it| it as u32).collect();
-        self.trace.subpasses.push(SubpassBegin { time, place: place.clone(), at, attachments, preserved, lost });
+        self.log.subpasses.push(SubpassBegin { time, place: place.clone(), at, attachments, preserved, undefined: lost });
     }
 
     /// Transitions to the layouts that the subpass wants.
-    fn transitions_into(
+    fn push_transitions_into(
         &mut self,
         environment: &Environment<'p>,
         place: &ProgramLocation,
@@ -243,15 +243,15 @@ impl<'p> Machine<'p> {
     ) {
         let time = self.tick();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
-            let Some(layout) = uses(state.pass, subpass, number) else { continue };
-            let is_user = |it: Option<u32>| it.is_some_and(|it| uses(state.pass, it, number).is_some());
+            let Some(layout) = layout_in_subpass(state.pass, subpass, number) else { continue };
+            let is_user = |it: Option<u32>| it.is_some_and(|it| layout_in_subpass(state.pass, it, number).is_some());
             let (old, after) = match state.layouts[number] {
-                None => (attachment.initial_layout, numbers(state, |it| it.src.is_none() && is_user(it.dst))),
-                Some((last, layout)) => (layout, numbers(state, |it| it.src == Some(last))),
+                None => (attachment.initial_layout, dependency_indices(state, |it| it.src.is_none() && is_user(it.dst))),
+                Some((last, layout)) => (layout, dependency_indices(state, |it| it.src == Some(last))),
             };
             if old != layout {
-                let before = numbers(state, |it| it.dst == Some(subpass));
-                self.attachment_transition(environment, (place, time), &state.views[number], after, before);
+                let before = dependency_indices(state, |it| it.dst == Some(subpass));
+                self.push_attachment_transition(environment, (place, time), &state.views[number], after, before);
             }
             state.layouts[number] = Some((subpass, layout));
         }
@@ -266,19 +266,19 @@ impl<'p> Machine<'p> {
         for (source, target) in resolves(&state.pass.subpasses[subpass as usize]) {
             let (source, target) = (&state.views[source as usize], &state.views[target as usize]);
             let mask = state.pass.subpasses[subpass as usize].view_mask;
-            let within = Within { area: state.area, views: (mask != 0).then_some(mask) };
-            self.resolve(environment, (place, time), source, target, within);
+            let within = AttachmentRegion { area: state.area, views: (mask != 0).then_some(mask) };
+            self.push_resolve(environment, (place, time), source, target, within);
         }
         let time = self.tick();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
-            let Some(views) = own_views(state.pass, subpass, number, |it| it > subpass) else { continue };
-            let within = Within { area: state.area, views };
-            for part in parts(attachment, &state.views[number]) {
-                self.store(environment, (place, time), &state.views[number], within, &part);
+            let Some(views) = exclusive_views(state.pass, subpass, number, |it| it > subpass) else { continue };
+            let within = AttachmentRegion { area: state.area, views };
+            for part in attachment_aspects(attachment, &state.views[number]) {
+                self.push_store(environment, (place, time), &state.views[number], within, &part);
             }
         }
         let end = self.tick();
-        self.end_inside(environment, end);
+        self.end_subpass_barriers(environment, end);
         if let Some(instance) = &mut environment.pass {
             self.set_scopes(environment.queue, &state, subpass, (instance.begin, end));
             instance.pass = Some(state);
@@ -288,20 +288,20 @@ impl<'p> Machine<'p> {
     /// Says when a subpass is, in the dependencies from and to it.
     fn set_scopes(&mut self, queue: u32, state: &PassState<'p>, subpass: u32, (from, to): (Time, Time)) {
         let flags = self.queue_flags(queue);
-        let scope = |stages| Scope { line: Line::Queue(queue), from, to, stages };
+        let scope = |stages| SynchronizationScope { agent: ExecutionAgent::Queue(queue), from, to, stages };
         for (dependency, number) in &state.dependencies {
             if dependency.src == Some(subpass) {
                 let stages = masks::first_scope(dependency.scope.src_stages, flags);
-                self.trace.dependencies[*number].first = vec![scope(stages)];
+                self.log.dependencies[*number].first_scopes = vec![scope(stages)];
             }
             if dependency.dst == Some(subpass) {
                 let stages = masks::second_scope(dependency.scope.dst_stages, flags);
-                self.trace.dependencies[*number].second = scope(stages);
+                self.log.dependencies[*number].second_scope = scope(stages);
             }
         }
     }
 
-    fn attachment_transition(
+    fn push_attachment_transition(
         &mut self,
         environment: &Environment<'p>,
         (place, time): (&ProgramLocation, Time),
@@ -309,19 +309,19 @@ impl<'p> Machine<'p> {
         after: Vec<usize>,
         before: Vec<usize>,
     ) {
-        let cells = self.cells.numbers(view.resource, &Region::Image(view.region.clone()));
+        let cells = self.cells.cell_indices(view.resource, &Region::Image(view.region.clone()));
         let index = self.next_index(place);
-        let op = transition(environment, (place, time), index, view.resource, cells);
-        self.trace.ops.push(Op { role: Role::Transition { after, before }, ..op });
+        let op = transition_access(environment, (place, time), index, view.resource, cells);
+        self.log.accesses.push(ExecutedAccess { role: OracleAccessRole::Transition { after, before }, ..op });
     }
 
-    fn load(
+    fn push_load(
         &mut self,
         environment: &Environment<'p>,
         at: (&ProgramLocation, Time),
         view: &AttachmentView,
-        within: Within,
-        part: &Part,
+        within: AttachmentRegion,
+        part: &AttachmentAspect,
     ) {
         let is_write = match part.load {
             LoadOp::Load => false,
@@ -335,16 +335,16 @@ impl<'p> Machine<'p> {
             (false, true) => (Stage::EARLY_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE),
         };
         let order = if part.is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
-        self.attachment_access(environment, at, (view, within, part.aspects), (stage, access), (Role::Load, order));
+        self.push_attachment_access(environment, at, (view, within, part.aspects), (stage, access), (OracleAccessRole::Load, order));
     }
 
-    fn store(
+    fn push_store(
         &mut self,
         environment: &Environment<'p>,
         at: (&ProgramLocation, Time),
         view: &AttachmentView,
-        within: Within,
-        part: &Part,
+        within: AttachmentRegion,
+        part: &AttachmentAspect,
     ) {
         if part.store == StoreOp::None {
             return;
@@ -354,60 +354,60 @@ impl<'p> Machine<'p> {
         } else {
             (Stage::LATE_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE, RasterOrder::DepthStencil)
         };
-        self.attachment_access(environment, at, (view, within, part.aspects), (stage, access), (Role::Store, order));
+        self.push_attachment_access(environment, at, (view, within, part.aspects), (stage, access), (OracleAccessRole::Store, order));
     }
 
     /// Resolving is work of color output, of whatever aspects.
-    fn resolve(
+    fn push_resolve(
         &mut self,
         environment: &Environment<'p>,
         at: (&ProgramLocation, Time),
         source: &AttachmentView,
         target: &AttachmentView,
-        within: Within,
+        within: AttachmentRegion,
     ) {
         let read = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_READ);
         let what = (source, within, source.region.aspects);
-        self.attachment_access(environment, at, what, read, (Role::ResolveRead, RasterOrder::None));
+        self.push_attachment_access(environment, at, what, read, (OracleAccessRole::ResolveRead, RasterOrder::None));
         let write = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_WRITE);
         let what = (target, within, target.region.aspects);
-        self.attachment_access(environment, at, what, write, (Role::Plain, RasterOrder::Color));
+        self.push_attachment_access(environment, at, what, write, (OracleAccessRole::Plain, RasterOrder::Color));
     }
 
-    fn attachment_access(
+    fn push_attachment_access(
         &mut self,
         environment: &Environment<'p>,
         (place, time): (&ProgramLocation, Time),
-        (view, within, aspects): (&AttachmentView, Within, u32),
+        (view, within, aspects): (&AttachmentView, AttachmentRegion, u32),
         (stage, access): (Stage, Access),
-        (role, order): (Role, RasterOrder),
+        (role, order): (OracleAccessRole, RasterOrder),
     ) {
         let mut region = view.region.clone();
         region.aspects = aspects;
-        region.area = Some(region.area.map_or(within.area, |it| intersection(it, in_slices(it, within.area))));
+        region.area = Some(region.area.map_or(within.area, |it| intersection(it, with_view_slices(it, within.area))));
         let is_drawn = |view: u32| within.views.is_none_or(|it| it.checked_shr(view).unwrap_or(0) & 1 != 0);
         let mut cells = Vec::new();
         for layer in view.region.layers.clone().filter(|it| is_drawn(it - view.region.layers.start)) {
             region.layers = layer..layer + 1;
-            cells.extend(self.cells.numbers(view.resource, &Region::Image(region.clone())));
+            cells.extend(self.cells.cell_indices(view.resource, &Region::Image(region.clone())));
         }
         let index = self.next_index(place);
-        let op = transition(environment, (place, time), index, view.resource, cells);
+        let op = transition_access(environment, (place, time), index, view.resource, cells);
         let is_write = masks::is_write(access.0);
-        self.trace.ops.push(Op { stage: stage.0, access: access.0, is_write, role, order, ..op });
+        self.log.accesses.push(ExecutedAccess { stage: stage.0, access: access.0, is_write, role, order, ..op });
     }
 
     fn next_index(&self, place: &ProgramLocation) -> usize {
-        self.trace.ops.iter().rev().take_while(|it| it.place == *place).count()
+        self.log.accesses.iter().rev().take_while(|it| it.place == *place).count()
     }
 }
 
-fn numbers(state: &PassState<'_>, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<usize> {
+fn dependency_indices(state: &PassState<'_>, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<usize> {
     state.dependencies.iter().filter(|(it, _)| is_wanted(it)).map(|(_, number)| *number).collect()
 }
 
 /// The layout in which a subpass uses an attachment, if it does.
-fn uses(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
+fn layout_in_subpass(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
     let subpass = &pass.subpasses[subpass as usize];
     let plain = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
     let targets = subpass.resolves.iter().map(|(_, target, layout)| (*target, *layout));
@@ -416,16 +416,16 @@ fn uses(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
 }
 
 /// Whether the contents of an attachment become undefined where a subpass begins. Spec: `VkSubpassDescription2`.
-fn is_lost(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
+fn becomes_undefined(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
     let keeps = |it: u32| {
         let is_preserved = pass.subpasses[it as usize].preserves.contains(&(attachment as u32));
-        is_preserved || uses(pass, it, attachment).is_some()
+        is_preserved || layout_in_subpass(pass, it, attachment).is_some()
     };
     // As an input alone it would never be lost.
     let is_output = |it: &Subpass| {
         let without_inputs = Subpass { inputs: Vec::new(), ..it.clone() };
         let alone = RenderPass { subpasses: vec![without_inputs], ..RenderPass::default() };
-        uses(&alone, 0, attachment).is_some()
+        layout_in_subpass(&alone, 0, attachment).is_some()
     };
     let comes_from_keeper =
         |it: &SubpassDependency| it.dst == Some(subpass) && it.src.is_some_and(|src| src != subpass && keeps(src));
@@ -433,23 +433,23 @@ fn is_lost(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
-    (0..pass.subpasses.len() as u32).find(|it| uses(pass, *it, attachment).is_some())
+    (0..pass.subpasses.len() as u32).find(|it| layout_in_subpass(pass, *it, attachment).is_some())
 }
 
 fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
-    (0..pass.subpasses.len() as u32).rev().find(|it| uses(pass, *it, attachment).is_some())
+    (0..pass.subpasses.len() as u32).rev().find(|it| layout_in_subpass(pass, *it, attachment).is_some())
 }
 
 /// The views of a subpass that no other subpass has, of some that use an attachment; without multiview all or none.
-fn own_views(
+fn exclusive_views(
     pass: &RenderPass,
     subpass: u32,
     attachment: usize,
     is_other: impl Fn(u32) -> bool,
 ) -> Option<Option<u32>> {
-    uses(pass, subpass, attachment)?;
+    layout_in_subpass(pass, subpass, attachment)?;
     let all = 0..pass.subpasses.len() as u32;
-    let mut others = all.filter(|it| is_other(*it) && uses(pass, *it, attachment).is_some());
+    let mut others = all.filter(|it| is_other(*it) && layout_in_subpass(pass, *it, attachment).is_some());
     let mask = |it: u32| pass.subpasses[it as usize].view_mask;
     if mask(subpass) == 0 {
         return others.next().is_none().then_some(None);
@@ -458,8 +458,8 @@ fn own_views(
     (left != 0).then_some(Some(left))
 }
 
-fn within(rendering: &Rendering) -> Within {
-    Within { area: rendering.area, views: Some(rendering.view_mask).filter(|it| *it != 0) }
+fn attachment_region(rendering: &Rendering) -> AttachmentRegion {
+    AttachmentRegion { area: rendering.area, views: Some(rendering.view_mask).filter(|it| *it != 0) }
 }
 
 fn resolves(subpass: &Subpass) -> Vec<(u32, u32)> {
@@ -478,7 +478,7 @@ fn implicit_dependencies(pass: &RenderPass) -> Vec<SubpassDependency> {
     let mut found = Vec::new();
     for subpass in 0..pass.subpasses.len() as u32 {
         let changes = |(number, old): (usize, i32), first: Option<u32>| {
-            first == Some(subpass) && uses(pass, subpass, number) != Some(old)
+            first == Some(subpass) && layout_in_subpass(pass, subpass, number) != Some(old)
         };
         let mut attachments = pass.attachments.iter().enumerate();
         let is_first = attachments.any(|(it, what)| changes((it, what.initial_layout), first_use(pass, it)));
@@ -505,7 +505,7 @@ fn implicit_dependencies(pass: &RenderPass) -> Vec<SubpassDependency> {
 }
 
 /// Whether dependencies lead from one subpass to another.
-fn paths(pass: &RenderPass) -> Vec<Vec<bool>> {
+fn subpass_reachability(pass: &RenderPass) -> Vec<Vec<bool>> {
     let count = pass.subpasses.len();
     let mut paths = vec![vec![false; count]; count];
     for (src, dst) in pass.dependencies.iter().filter_map(|it| it.src.zip(it.dst)) {
@@ -521,16 +521,16 @@ fn paths(pass: &RenderPass) -> Vec<Vec<bool>> {
     paths
 }
 
-fn single_part(kind: AttachmentKind, view: &AttachmentView, load: LoadOp, store: StoreOp) -> Part {
-    Part { aspects: view.region.aspects, load, store, is_color: kind == AttachmentKind::Color }
+fn rendering_aspect(kind: AttachmentKind, view: &AttachmentView, load: LoadOp, store: StoreOp) -> AttachmentAspect {
+    AttachmentAspect { aspects: view.region.aspects, load, store, is_color: kind == AttachmentKind::Color }
 }
 
-fn parts(attachment: &Attachment, view: &AttachmentView) -> Vec<Part> {
+fn attachment_aspects(attachment: &Attachment, view: &AttachmentView) -> Vec<AttachmentAspect> {
     let aspects = view.region.aspects;
-    let color = Part { aspects, load: attachment.load, store: attachment.store, is_color: true };
+    let color = AttachmentAspect { aspects, load: attachment.load, store: attachment.store, is_color: true };
     let depth =
-        Part { aspects: aspects & Aspect::DEPTH.0, load: attachment.load, store: attachment.store, is_color: false };
-    let stencil = Part {
+        AttachmentAspect { aspects: aspects & Aspect::DEPTH.0, load: attachment.load, store: attachment.store, is_color: false };
+    let stencil = AttachmentAspect {
         aspects: aspects & Aspect::STENCIL.0,
         load: attachment.stencil_load,
         store: attachment.stencil_store,
@@ -545,7 +545,7 @@ fn parts(attachment: &Attachment, view: &AttachmentView) -> Vec<Part> {
 }
 
 /// A render area speaks of no slices: those of the view are meant.
-fn in_slices(view: Area, mut area: Area) -> Area {
+fn with_view_slices(view: Area, mut area: Area) -> Area {
     (area.offset[2], area.extent[2]) = (view.offset[2], view.extent[2]);
     area
 }

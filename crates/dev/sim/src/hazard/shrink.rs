@@ -2,23 +2,23 @@
 
 use lavascope_sync_ir::Program;
 
-use super::edit::{Which, count_edits, edited};
+use super::edit::{EditSet, count_edits, apply_edit};
 
 /// The smallest program that small edits lead to and that `is_interesting` still accepts.
 pub fn shrink(program: &Program, is_interesting: &dyn Fn(&Program) -> bool) -> Program {
     let mut smallest = program.clone();
     loop {
-        let numbers = 0..count_edits(&smallest, Which::All);
-        let next = numbers.map(|it| edited(&smallest, Which::All, it)).find(|it| is_interesting(it));
+        let numbers = 0..count_edits(&smallest, EditSet::All);
+        let next = numbers.map(|it| apply_edit(&smallest, EditSet::All, it)).find(|it| is_interesting(it));
         match next {
             Some(next) => smallest = next,
-            None => return without_unused(smallest),
+            None => return clear_unused_buffers(smallest),
         }
     }
 }
 
 /// Empties command buffers that nothing uses; their numbers stay.
-fn without_unused(mut program: Program) -> Program {
+fn clear_unused_buffers(mut program: Program) -> Program {
     let mut used = vec![false; program.command_buffers.len()];
     let mut open: Vec<usize> = submitted(&program);
     while let Some(it) = open.pop() {

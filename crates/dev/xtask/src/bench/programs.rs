@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use lavascope_bench::Entry;
+use lavascope_bench::BenchEntry;
 
 use crate::process::{self, cargo};
 use crate::screen::Screen;
@@ -22,7 +22,7 @@ pub(super) const PEER: &str = "VK_LAYER_LUNARG_gfxreconstruct";
 const CHECK_MAX: f64 = 500.0;
 
 /// A program, and what its capture may cost.
-struct Program {
+struct BenchProgram {
     name: &'static str,
     /// What must be on the path, and what brings it.
     needs: (&'static str, &'static str),
@@ -33,8 +33,8 @@ struct Program {
     megabytes_max: Option<f64>,
 }
 
-const PROGRAMS: &[Program] = &[
-    Program {
+const PROGRAMS: &[BenchProgram] = &[
+    BenchProgram {
         name: "vkcube, 1,000 frames",
         needs: ("vkcube", "vulkan-tools"),
         script: "vkcube --c 1000 --suppress_popups",
@@ -43,7 +43,7 @@ const PROGRAMS: &[Program] = &[
         cpu_max: None,
         megabytes_max: None,
     },
-    Program {
+    BenchProgram {
         name: "wgpu, frames offscreen",
         needs: ("python3", "python3"),
         script: "python3 {root}/crates/dev/xtask/programs/wgpu_frames.py",
@@ -52,7 +52,7 @@ const PROGRAMS: &[Program] = &[
         cpu_max: None,
         megabytes_max: None,
     },
-    Program {
+    BenchProgram {
         name: "glmark2 over zink",
         needs: ("glmark2-es2", "glmark2-es2-x11"),
         script: "glmark2-es2 -s 320x240 -b build:nframes=300:duration=100",
@@ -69,37 +69,37 @@ const PROGRAMS: &[Program] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Under {
+enum CaptureTool {
     Nothing,
-    Us,
+    Lavascope,
     Peer,
 }
 
 /// Seconds of one run, the least of several for each, and bytes of the file.
 #[derive(Clone, Copy)]
-struct Cost {
+struct RunCost {
     wall: f64,
     cpu: f64,
     bytes: f64,
 }
 
-impl Cost {
-    const NONE: Cost = Cost { wall: f64::INFINITY, cpu: f64::INFINITY, bytes: 0.0 };
+impl RunCost {
+    const NONE: RunCost = RunCost { wall: f64::INFINITY, cpu: f64::INFINITY, bytes: 0.0 };
 
-    fn least(self, other: Cost) -> Cost {
-        Cost { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu), bytes: other.bytes }
+    fn least(self, other: RunCost) -> RunCost {
+        RunCost { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu), bytes: other.bytes }
     }
 }
 
-pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<Entry>> {
+pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
     let is_wanted = |name: &str| filter.is_none_or(|it| name.contains(it));
     let mut all = Vec::new();
-    let wanted: Vec<&Program> = PROGRAMS.iter().filter(|it| is_wanted(it.name)).collect();
+    let wanted: Vec<&BenchProgram> = PROGRAMS.iter().filter(|it| is_wanted(it.name)).collect();
     if wanted.is_empty() && !is_wanted(CHECK) {
         return Ok(all);
     }
-    let stage = Stage::new(root)?;
-    process::provide_python(root, &root.join("target/python"), &PYTHON_PACKAGES)?;
+    let stage = BenchSetup::new(root)?;
+    process::ensure_python_packages(root, &root.join("target/python"), &PYTHON_PACKAGES)?;
     for program in wanted {
         if !system::is_on_path(program.needs.0) || !system::is_on_path("Xvfb") {
             eprintln!("{}: not measured; `apt-get install {} xvfb` brings it", program.name, program.needs.1);
@@ -122,15 +122,15 @@ const CHECKED: [(&str, &str, Option<f64>); 2] = [
     ("threads-handoff", "submissions of one command each", None),
 ];
 
-pub(super) struct Stage {
+pub(super) struct BenchSetup {
     root: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) release: PathBuf,
     pub(super) driver: String,
 }
 
-impl Stage {
-    pub(super) fn new(root: &Path) -> Result<Stage> {
+impl BenchSetup {
+    pub(super) fn new(root: &Path) -> Result<BenchSetup> {
         let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
         let arguments = packages.iter().flat_map(|it| ["--package", it]);
         let arguments: Vec<&str> = ["build", "--release", "--quiet"].into_iter().chain(arguments).collect();
@@ -141,27 +141,27 @@ impl Stage {
         let folder = target.join("bench-programs");
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;
-        Ok(Stage { root: root.to_owned(), folder, release: target.join("release"), driver })
+        Ok(BenchSetup { root: root.to_owned(), folder, release: target.join("release"), driver })
     }
 
-    fn program(&self, program: &Program) -> Result<Vec<Entry>> {
+    fn program(&self, program: &BenchProgram) -> Result<Vec<BenchEntry>> {
         let screen = Screen::start()?;
         let has_peer = system::is_on_path("gfxrecon-info");
-        let (mut bare, mut ours, mut peer) = (Cost::NONE, Cost::NONE, Cost::NONE);
+        let (mut bare, mut ours, mut peer) = (RunCost::NONE, RunCost::NONE, RunCost::NONE);
         for _ in 0..ROUNDS {
-            bare = bare.least(self.once(program, Under::Nothing, &screen)?);
-            ours = ours.least(self.once(program, Under::Us, &screen)?);
+            bare = bare.least(self.once(program, CaptureTool::Nothing, &screen)?);
+            ours = ours.least(self.once(program, CaptureTool::Lavascope, &screen)?);
             if has_peer {
-                peer = peer.least(self.once(program, Under::Peer, &screen)?);
+                peer = peer.least(self.once(program, CaptureTool::Peer, &screen)?);
             }
         }
-        let entry = |what: &str, unit: &str, of: &dyn Fn(Cost) -> f64, limit: Option<f64>| Entry {
+        let entry = |what: &str, unit: &str, of: &dyn Fn(RunCost) -> f64, limit: Option<f64>| BenchEntry {
             name: format!("{}, captured: {what}", program.name),
             unit: unit.to_owned(),
             ours: of(ours),
             peer: has_peer.then(|| of(peer)),
             limit,
-            ..Entry::default()
+            ..BenchEntry::default()
         };
         Ok(vec![
             entry("wall time to bare", "x", &|it| it.wall / bare.wall, program.wall_max),
@@ -170,20 +170,20 @@ impl Stage {
         ])
     }
 
-    fn once(&self, program: &Program, under: Under, screen: &Screen) -> Result<Cost> {
+    fn once(&self, program: &BenchProgram, under: CaptureTool, screen: &Screen) -> Result<RunCost> {
         // The shell measures its child alone, so what `lavascope` itself does is not in it.
         let placed = |it: &str| it.replace("{root}", &self.root.display().to_string());
         let script = format!("TIMEFORMAT='{MARK} %3R %3U %3S'; time {} >/dev/null 2>&1", placed(program.script));
-        let trace = self.folder.join(if under == Under::Us { "program.lava" } else { "program.gfxr" });
+        let trace = self.folder.join(if under == CaptureTool::Lavascope { "program.lava" } else { "program.gfxr" });
         let mut command = match under {
-            Under::Nothing => Command::new("bash"),
-            Under::Peer => {
+            CaptureTool::Nothing => Command::new("bash"),
+            CaptureTool::Peer => {
                 let mut command = Command::new("bash");
                 command.env("VK_INSTANCE_LAYERS", PEER).env("GFXRECON_CAPTURE_FILE", &trace);
                 command.env("GFXRECON_CAPTURE_FILE_TIMESTAMP", "false").env("GFXRECON_LOG_LEVEL", "error");
                 command
             }
-            Under::Us => {
+            CaptureTool::Lavascope => {
                 let mut command = Command::new(self.release.join("lavascope"));
                 command.args(["capture", "-o"]).arg(&trace).args(["--", "bash"]);
                 command
@@ -198,11 +198,11 @@ impl Stage {
         let bytes = std::fs::metadata(&trace).map_or(0.0, |it| it.len() as f64);
         let times = said.lines().find_map(times);
         let (wall, cpu) = times.with_context(|| format!("no times in what the shell said:\n{said}"))?;
-        Ok(Cost { wall, cpu, bytes })
+        Ok(RunCost { wall, cpu, bytes })
     }
 
     /// A sample on the null driver.
-    fn check(&self, sample: &str, what: &str, limit: Option<f64>) -> Result<Entry> {
+    fn check(&self, sample: &str, what: &str, limit: Option<f64>) -> Result<BenchEntry> {
         let trace = self.folder.join("check.lava");
         let mut command = Command::new(self.release.join("lavascope"));
         command.args(["capture", "--null-driver", "-o"]).arg(&trace).arg("--");
@@ -226,7 +226,7 @@ impl Stage {
             least = least.min(said.lines().find_map(times).context("no times in what the shell said")?.1);
         }
         let ours = least * 1e9 / calls.max(1) as f64;
-        Ok(Entry { name: format!("{CHECK}, {what}"), unit: "ns".to_owned(), ours, limit, ..Entry::default() })
+        Ok(BenchEntry { name: format!("{CHECK}, {what}"), unit: "ns".to_owned(), ours, limit, ..BenchEntry::default() })
     }
 }
 

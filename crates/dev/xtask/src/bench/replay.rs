@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use lavascope_bench::Entry;
+use lavascope_bench::BenchEntry;
 
-use super::programs::{PEER, Stage};
+use super::programs::{PEER, BenchSetup};
 use crate::system;
 
 const ROUNDS: usize = 5;
@@ -40,34 +40,34 @@ sys.exit(ended.returncode)
 
 /// What a process took.
 #[derive(Clone, Copy)]
-struct Cost {
+struct ProcessCost {
     seconds: f64,
     megabytes: f64,
     /// What the replay says itself, and what all its threads took of the processor meanwhile.
-    own: f64,
-    processor: f64,
+    replay_seconds: f64,
+    cpu_seconds: f64,
 }
 
-impl Cost {
-    const NONE: Cost =
-        Cost { seconds: f64::INFINITY, megabytes: f64::INFINITY, own: f64::INFINITY, processor: f64::INFINITY };
+impl ProcessCost {
+    const NONE: ProcessCost =
+        ProcessCost { seconds: f64::INFINITY, megabytes: f64::INFINITY, replay_seconds: f64::INFINITY, cpu_seconds: f64::INFINITY };
 
-    fn least(self, other: Cost) -> Cost {
-        Cost {
+    fn least(self, other: ProcessCost) -> ProcessCost {
+        ProcessCost {
             seconds: self.seconds.min(other.seconds),
             megabytes: self.megabytes.min(other.megabytes),
-            own: self.own.min(other.own),
-            processor: self.processor.min(other.processor),
+            replay_seconds: self.replay_seconds.min(other.replay_seconds),
+            cpu_seconds: self.cpu_seconds.min(other.cpu_seconds),
         }
     }
 }
 
-pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<Entry>> {
+pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<BenchEntry>> {
     // All are measured together.
     if filter.is_some_and(|it| !it.starts_with("replay")) {
         return Ok(Vec::new());
     }
-    let stage = Stage::new(root)?;
+    let stage = BenchSetup::new(root)?;
     let library = stage.release.join("liblavascope_null_driver.so");
     let manifest = stage.folder.join("null_driver.json");
     let text = serde_json::json!({
@@ -75,34 +75,34 @@ pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<Entry>> {
         "ICD": { "library_path": library, "api_version": "1.4.0" },
     });
     std::fs::write(&manifest, text.to_string()).with_context(|| format!("{} cannot be written", manifest.display()))?;
-    let null = Driver { name: "null", manifest: manifest.display().to_string() };
-    let lavapipe = Driver { name: "lavapipe", manifest: stage.driver.clone() };
+    let null = DriverManifest { name: "null", manifest: manifest.display().to_string() };
+    let lavapipe = DriverManifest { name: "lavapipe", manifest: stage.driver.clone() };
     let mut all = Vec::new();
     for driver in [&null, &lavapipe] {
         for threads in [1, 4] {
-            all.extend(Case { stage: &stage, driver, threads }.entries()?);
+            all.extend(ReplayCase { stage: &stage, driver, threads }.entries()?);
         }
     }
-    all.push(Case { stage: &stage, driver: &null, threads: 4 }.to_processes()?);
+    all.push(ReplayCase { stage: &stage, driver: &null, threads: 4 }.to_processes()?);
     all.retain(|it| filter.is_none_or(|filter| it.name.contains(filter)));
     Ok(all)
 }
 
-struct Driver {
+struct DriverManifest {
     name: &'static str,
     manifest: String,
 }
 
 /// One program on one driver.
-struct Case<'a> {
-    stage: &'a Stage,
-    driver: &'a Driver,
+struct ReplayCase<'a> {
+    stage: &'a BenchSetup,
+    driver: &'a DriverManifest,
     threads: u32,
 }
 
-impl Case<'_> {
+impl ReplayCase<'_> {
     /// How many threads can run at once.
-    fn at_once(&self) -> f64 {
+    fn parallelism(&self) -> f64 {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (self.threads as usize).min(cores) as f64
     }
@@ -151,14 +151,14 @@ impl Case<'_> {
         command.spawn().context("python3 cannot be started")
     }
 
-    fn measure(&self, arguments: &[String]) -> Result<Cost> {
+    fn measure(&self, arguments: &[String]) -> Result<ProcessCost> {
         finish(self.start(arguments)?)
     }
 
-    fn entries(&self) -> Result<Vec<Entry>> {
+    fn entries(&self) -> Result<Vec<BenchEntry>> {
         self.capture(self.threads)?;
         let (trace, peer_trace) = (self.file(self.threads, "lava"), self.file(self.threads, "gfxr"));
-        let (mut bare, mut ours, mut alone, mut peer) = (Cost::NONE, Cost::NONE, Cost::NONE, Cost::NONE);
+        let (mut bare, mut ours, mut alone, mut peer) = (ProcessCost::NONE, ProcessCost::NONE, ProcessCost::NONE, ProcessCost::NONE);
         for _ in 0..ROUNDS {
             bare = bare.least(self.measure(&self.program(self.threads))?);
             ours = ours.least(self.measure(&self.replay(&trace, &[]))?);
@@ -170,40 +170,40 @@ impl Case<'_> {
         }
         let calls = f64::from(self.threads) * 10_000.0 * FRAMES.parse::<f64>().unwrap_or(1.0);
         let name = |what: &str| format!("{PREFIX}{} {}: {what}", self.driver.name, threads(self.threads));
-        let peers = |of: fn(Cost) -> f64| has_peer().then(|| of(peer));
+        let peers = |of: fn(ProcessCost) -> f64| has_peer().then(|| of(peer));
         let mut all = vec![
-            Entry {
+            BenchEntry {
                 name: name("a call on a thread"),
                 unit: "ns".to_owned(),
-                ours: ours.own * 1e9 / calls * self.at_once(),
-                process: Some(ours.processor * 1e9 / calls),
+                ours: ours.replay_seconds * 1e9 / calls * self.parallelism(),
+                process: Some(ours.cpu_seconds * 1e9 / calls),
                 limit: (self.driver.name == "null").then_some(CALL_MAX),
-                ..Entry::default()
+                ..BenchEntry::default()
             },
-            Entry {
+            BenchEntry {
                 name: name("time to that of the program"),
                 unit: "x".to_owned(),
                 ours: ours.seconds / bare.seconds,
                 peer: peers(|it| it.seconds).map(|it| it / bare.seconds),
                 limit: (self.driver.name != "null").then_some(1.0),
-                ..Entry::default()
+                ..BenchEntry::default()
             },
-            Entry {
+            BenchEntry {
                 name: name("memory"),
                 unit: "MB".to_owned(),
                 ours: ours.megabytes,
                 peer: peers(|it| it.megabytes),
                 limit: peers(|it| it.megabytes),
-                ..Entry::default()
+                ..BenchEntry::default()
             },
         ];
         if has_peer() {
-            let share = |what: &str, of: Cost, limit: f64| Entry {
+            let share = |what: &str, of: ProcessCost, limit: f64| BenchEntry {
                 name: name(what),
                 unit: "x".to_owned(),
                 ours: of.seconds / peer.seconds,
                 limit: Some(limit),
-                ..Entry::default()
+                ..BenchEntry::default()
             };
             all.push(share("time to gfxrecon-replay", ours, SHARE_MAX));
             all.push(share("time of --threads 1 to gfxrecon-replay", alone, ALONE_MAX));
@@ -212,22 +212,22 @@ impl Case<'_> {
     }
 
     /// As many processes as threads, each of which replays one thread.
-    fn to_processes(&self) -> Result<Entry> {
+    fn to_processes(&self) -> Result<BenchEntry> {
         self.capture(1)?;
         let (one, many) = (self.replay(&self.file(1, "lava"), &[]), self.replay(&self.file(self.threads, "lava"), &[]));
         let (mut together, mut apart) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..ROUNDS {
-            together = together.min(self.measure(&many)?.own);
+            together = together.min(self.measure(&many)?.replay_seconds);
             let all: Vec<Child> = (0..self.threads).map(|_| self.start(&one)).collect::<Result<_>>()?;
-            let costs: Vec<Cost> = all.into_iter().map(finish).collect::<Result<_>>()?;
-            apart = apart.min(costs.iter().map(|it| it.own).fold(0.0, f64::max));
+            let costs: Vec<ProcessCost> = all.into_iter().map(finish).collect::<Result<_>>()?;
+            apart = apart.min(costs.iter().map(|it| it.replay_seconds).fold(0.0, f64::max));
         }
-        Ok(Entry {
+        Ok(BenchEntry {
             name: format!("{PREFIX}null: the time of 4 threads to that of 4 processes"),
             unit: "x".to_owned(),
             ours: together / apart,
             limit: Some(THREADS_MAX),
-            ..Entry::default()
+            ..BenchEntry::default()
         })
     }
 }
@@ -246,7 +246,7 @@ fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn finish(child: Child) -> Result<Cost> {
+fn finish(child: Child) -> Result<ProcessCost> {
     let output = child.wait_with_output().context("what was started cannot be waited for")?;
     let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "it failed:\n{said}\n{told}");
@@ -254,14 +254,14 @@ fn finish(child: Child) -> Result<Cost> {
 }
 
 /// From what was told: the last line, and the document of `replay` before it if there is one.
-fn cost(told: &str) -> Option<Cost> {
+fn cost(told: &str) -> Option<ProcessCost> {
     let (document, measured) = told.rsplit_once("\nmeasured ")?;
     let mut numbers = measured.split_whitespace().map(|it| it.parse::<f64>().ok());
     let (seconds, kilobytes) = (numbers.next()??, numbers.next()??);
     let document: Option<serde_json::Value> = serde_json::from_str(document).ok();
     let own = |what: &str| document.as_ref().and_then(|it| it[what][0].as_f64()).unwrap_or(seconds);
     let (own, processor) = (own("seconds"), own("processor_seconds"));
-    Some(Cost { seconds, megabytes: kilobytes / 1000.0, own, processor })
+    Some(ProcessCost { seconds, megabytes: kilobytes / 1000.0, replay_seconds: own, cpu_seconds: processor })
 }
 
 #[cfg(test)]
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn costs_are_read_from_what_was_told() {
-        let cost = |told| cost(told).map(|it| (it.seconds, it.megabytes, it.own));
+        let cost = |told| cost(told).map(|it| (it.seconds, it.megabytes, it.replay_seconds));
         assert_eq!(cost("{\"seconds\":[0.25]}\n\nmeasured 0.5 12000\n"), Some((0.5, 12.0, 0.25)));
         assert_eq!(cost("File did not contain any frames\nmeasured 2.0 1000"), Some((2.0, 1.0, 2.0)));
         assert_eq!(cost("measured"), None);

@@ -35,7 +35,7 @@ impl Hazard {
 }
 
 /// Of the report that `lavascope run --json` writes.
-pub(crate) fn of_report(report: &Value) -> Hazards {
+pub(crate) fn hazards_of_report(report: &Value) -> Hazards {
     let mut found = Hazards::new();
     for it in report["findings"].as_array().into_iter().flatten() {
         let facts = it["details"]["facts"].as_array();
@@ -50,7 +50,7 @@ pub(crate) fn of_report(report: &Value) -> Hazards {
 }
 
 /// Of the log of a Khronos layer, old or new.
-pub(crate) fn of_log(log: &str) -> Hazards {
+pub(crate) fn hazards_of_log(log: &str) -> Hazards {
     let mut found = Hazards::new();
     for (id, text) in messages(log).into_iter().filter(|it| it.0.starts_with("SYNC-")) {
         *found.entry(hazard_of(id, text)).or_default() += 1;
@@ -129,7 +129,7 @@ mod tests {
             "1 WRITE-AFTER-READ vkCmdPipelineBarrier after vkAcquireNextImageKHR",
             "1 WRITE-AFTER-WRITE vkCmdCopyImage after vkCmdDraw",
         ];
-        assert_eq!(texts(&of_log(log)), want);
+        assert_eq!(texts(&hazards_of_log(log)), want);
         assert_eq!(others_of_log(log), ["VUID-some-rule"]);
     }
 
@@ -138,8 +138,8 @@ mod tests {
         let one = "Validation Error: [ SYNC-HAZARD-READ-AFTER-WRITE ] | MessageID = 0xe4d96472\nvkCmdCopyBuffer(): text\n\
                    [Extra properties]\nmessage_type = BufferCopyError\ncommand = vkCmdCopyBuffer\nprior_command = vkCmdFillBuffer\n\
                    Objects: 2\n\n";
-        assert_eq!(texts(&of_log(&one.repeat(2))), ["2 READ-AFTER-WRITE vkCmdCopyBuffer after vkCmdFillBuffer"]);
-        assert!(of_log("Validation Layer Info - Logging validation error to x\n").is_empty());
+        assert_eq!(texts(&hazards_of_log(&one.repeat(2))), ["2 READ-AFTER-WRITE vkCmdCopyBuffer after vkCmdFillBuffer"]);
+        assert!(hazards_of_log("Validation Layer Info - Logging validation error to x\n").is_empty());
     }
 
     #[test]
@@ -148,6 +148,6 @@ mod tests {
         let details = serde_json::json!({ "facts": facts });
         let finding = serde_json::json!({ "code": "SYNC-HAZARD-WRITE-AFTER-READ", "count": 3, "details": details });
         let report = serde_json::json!({ "findings": [finding] });
-        assert_eq!(texts(&of_report(&report)), ["3 WRITE-AFTER-READ vkCmdDraw"]);
+        assert_eq!(texts(&hazards_of_report(&report)), ["3 WRITE-AFTER-READ vkCmdDraw"]);
     }
 }

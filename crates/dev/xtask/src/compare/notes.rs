@@ -10,37 +10,37 @@ use anyhow::{Context, Result, ensure};
 const HEADING: &str = "## In the differential run";
 pub(crate) const FILE: &str = "docs/differences.md";
 
-pub(crate) struct Notes(Vec<Note>);
+pub(crate) struct KnownDifferences(Vec<KnownDifference>);
 
-struct Note {
+struct KnownDifference {
     programs: Vec<String>,
-    told_by: Vec<String>,
+    reported_by: Vec<String>,
     hazards: Vec<String>,
     is_used: std::cell::Cell<bool>,
     row: String,
 }
 
-impl Notes {
-    pub(crate) fn read(root: &Path) -> Result<Notes> {
+impl KnownDifferences {
+    pub(crate) fn read(root: &Path) -> Result<KnownDifferences> {
         let text = std::fs::read_to_string(root.join(FILE)).with_context(|| format!("{FILE} cannot be read"))?;
-        Notes::parse(&text)
+        KnownDifferences::parse(&text)
     }
 
-    fn parse(text: &str) -> Result<Notes> {
+    fn parse(text: &str) -> Result<KnownDifferences> {
         let (_, section) = text.split_once(HEADING).with_context(|| format!("{FILE} has no \"{HEADING}\""))?;
         let section = section.split("\n## ").next().unwrap_or_default();
         let rows = section.lines().filter(|it| it.starts_with("| `"));
         let notes = rows.map(note).collect::<Result<Vec<_>>>()?;
         ensure!(!notes.is_empty(), "{FILE} has no rows below \"{HEADING}\"");
-        Ok(Notes(notes))
+        Ok(KnownDifferences(notes))
     }
 
     /// Whether it is explained that these tools, and no others, tell this hazard of a program.
-    pub(crate) fn explain(&self, program: &str, told_by: &[&str], hazard: &str) -> bool {
-        let fits = |it: &&Note| {
-            it.programs.iter().any(|it| is_like(program, it))
-                && it.told_by == told_by
-                && it.hazards.iter().any(|it| is_like(hazard, it))
+    pub(crate) fn mark_explained(&self, program: &str, told_by: &[&str], hazard: &str) -> bool {
+        let fits = |it: &&KnownDifference| {
+            it.programs.iter().any(|it| matches_pattern(program, it))
+                && it.reported_by == told_by
+                && it.hazards.iter().any(|it| matches_pattern(hazard, it))
         };
         let found = self.0.iter().find(fits);
         found.inspect(|it| it.is_used.set(true)).is_some()
@@ -52,7 +52,7 @@ impl Notes {
     }
 }
 
-fn note(row: &str) -> Result<Note> {
+fn note(row: &str) -> Result<KnownDifference> {
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
     let [programs, told_by, hazards, why] = cells[..] else {
         anyhow::bail!("a row of {FILE} has {} cells instead of 4: {row}", cells.len());
@@ -61,7 +61,7 @@ fn note(row: &str) -> Result<Note> {
     let mut told_by = quoted(told_by);
     told_by.sort();
     let (programs, hazards) = (quoted(programs), quoted(hazards));
-    Ok(Note { programs, told_by, hazards, is_used: std::cell::Cell::new(false), row: row.to_owned() })
+    Ok(KnownDifference { programs, reported_by: told_by, hazards, is_used: std::cell::Cell::new(false), row: row.to_owned() })
 }
 
 /// What stands in backticks.
@@ -69,12 +69,12 @@ fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-fn is_like(text: &str, pattern: &str) -> bool {
+fn matches_pattern(text: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => text == pattern,
         Some((begin, rest)) => text.strip_prefix(begin).is_some_and(|left| {
             // The shortest that the star may stand for first.
-            (0..=left.len()).filter(|at| left.is_char_boundary(*at)).any(|at| is_like(&left[at..], rest))
+            (0..=left.len()).filter(|at| left.is_char_boundary(*at)).any(|at| matches_pattern(&left[at..], rest))
         }),
     }
 }
@@ -88,26 +88,26 @@ mod tests {
 
     #[test]
     fn rows_explain_what_they_name_and_nothing_else() {
-        let notes = Notes::parse(TEXT).expect("a table");
+        let notes = KnownDifferences::parse(TEXT).expect("a table");
         assert_eq!(notes.unused().count(), 1);
         let told_by = ["2026", "lavascope"];
-        assert!(notes.explain("fault-a", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(notes.explain("fault-b --mended", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.explain("fault-a --mended", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.explain("fault-a", &told_by[1..], "RAW vkCmdCopyBuffer after vkCmdDraw"));
-        assert!(!notes.explain("fault-a", &told_by, "WAR vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(notes.mark_explained("fault-a", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(notes.mark_explained("fault-b --mended", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a --mended", &told_by, "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a", &told_by[1..], "RAW vkCmdCopyBuffer after vkCmdDraw"));
+        assert!(!notes.mark_explained("fault-a", &told_by, "WAR vkCmdCopyBuffer after vkCmdDraw"));
         assert_eq!(notes.unused().count(), 0);
     }
 
     #[test]
     fn the_document_has_its_table() {
         let root = crate::root();
-        assert!(Notes::read(&root).expect("the document").0.len() > 10);
+        assert!(KnownDifferences::read(&root).expect("the document").0.len() > 10);
     }
 
     #[test]
     fn stars_stand_for_anything() {
-        assert!(is_like("abc", "abc") && is_like("abc", "*") && is_like("abc", "a*c") && is_like("ac", "a*c"));
-        assert!(!is_like("abc", "ab") && !is_like("abc", "b*") && !is_like("abc", "a*d"));
+        assert!(matches_pattern("abc", "abc") && matches_pattern("abc", "*") && matches_pattern("abc", "a*c") && matches_pattern("ac", "a*c"));
+        assert!(!matches_pattern("abc", "ab") && !matches_pattern("abc", "b*") && !matches_pattern("abc", "a*d"));
     }
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::tools::Bench;
+use super::tools::ToolEnvironment;
 
 /// No run takes longer than so many seconds.
 const LIMIT: &str = "60";
 
-pub(crate) struct Program {
+pub(crate) struct ComparedCase {
     /// As the document calls it.
     pub(crate) name: String,
     pub(crate) driver: Driver,
-    what: What,
+    source: ProgramSource,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub(crate) enum Driver {
     Null,
 }
 
-enum What {
+enum ProgramSource {
     /// The arguments of the samples' program.
     Sample(Vec<String>),
-    Foreign(&'static Foreign),
+    Foreign(&'static ForeignProgram),
 }
 
 /// A program that is not ours.
-struct Foreign {
+struct ForeignProgram {
     name: &'static str,
     /// After how many seconds it is ended, if it does not end itself.
     limit: Option<&'static str>,
@@ -50,22 +50,22 @@ const ZINK: &[(&str, &str)] = &[
 const FILTERS: &str =
     "format=yuv420p,hwupload,avgblur_vulkan=sizeX=5,scale_vulkan=w=160:h=120,hwdownload,format=yuv420p";
 
-const FOREIGN: &[Foreign] = &[
-    Foreign { name: "vkcube", limit: None, words: &["vkcube", "--c", "60", "--suppress_popups"], environment: &[] },
-    Foreign {
+const FOREIGN: &[ForeignProgram] = &[
+    ForeignProgram { name: "vkcube", limit: None, words: &["vkcube", "--c", "60", "--suppress_popups"], environment: &[] },
+    ForeignProgram {
         name: "wgpu",
         limit: None,
         words: &["python3", "{programs}/wgpu_frames.py"],
         environment: &[("WGPU_BACKEND_TYPE", "Vulkan")],
     },
-    Foreign {
+    ForeignProgram {
         name: "qt-quick",
         limit: None,
         words: &["python3", "{programs}/qt_quick.py"],
         environment: &[("QT_QPA_PLATFORM", "xcb"), ("QSG_RHI_BACKEND", "vulkan")],
     },
-    Foreign { name: "taichi", limit: None, words: &["python3", "{programs}/taichi_wave.py"], environment: &[] },
-    Foreign {
+    ForeignProgram { name: "taichi", limit: None, words: &["python3", "{programs}/taichi_wave.py"], environment: &[] },
+    ForeignProgram {
         name: "ffmpeg",
         limit: None,
         words: &[
@@ -90,14 +90,14 @@ const FOREIGN: &[Foreign] = &[
         ],
         environment: &[],
     },
-    Foreign {
+    ForeignProgram {
         name: "glmark2",
         limit: None,
         words: &["glmark2-es2", "-s", "320x240", "-b", "build:nframes=100:duration=100"],
         environment: ZINK,
     },
     // It turns until somebody ends it.
-    Foreign { name: "glxgears", limit: Some("6"), words: &["glxgears"], environment: ZINK },
+    ForeignProgram { name: "glxgears", limit: Some("6"), words: &["glxgears"], environment: ZINK },
 ];
 
 /// The Python packages of the foreign programs, with all that they need themselves.
@@ -118,7 +118,7 @@ pub(crate) const PYTHON_PACKAGES: [&str; 13] = [
 ];
 
 /// All programs whose name contains a text.
-pub(crate) fn all(bench: &Bench, filter: &str) -> Result<Vec<Program>> {
+pub(crate) fn all(bench: &ToolEnvironment, filter: &str) -> Result<Vec<ComparedCase>> {
     let listed = std::process::Command::new(bench.built.join("lavascope-samples")).arg("list").output();
     let listed = listed.context("the samples cannot be started")?;
     ensure!(listed.status.success(), "the samples do not list themselves");
@@ -133,7 +133,7 @@ pub(crate) fn all(bench: &Bench, filter: &str) -> Result<Vec<Program>> {
         }
     }
     for it in FOREIGN {
-        programs.push(Program { name: it.name.to_owned(), driver: Driver::Lavapipe, what: What::Foreign(it) });
+        programs.push(ComparedCase { name: it.name.to_owned(), driver: Driver::Lavapipe, source: ProgramSource::Foreign(it) });
     }
     programs.retain(|it| it.name.contains(filter));
     ensure!(!programs.is_empty(), "no program has `{filter}` in its name");
@@ -141,40 +141,40 @@ pub(crate) fn all(bench: &Bench, filter: &str) -> Result<Vec<Program>> {
 }
 
 /// Programs of others that end by themselves, whose name contains a text.
-pub(crate) fn foreign(filter: &str) -> Result<Vec<Program>> {
+pub(crate) fn foreign(filter: &str) -> Result<Vec<ComparedCase>> {
     let wanted = FOREIGN.iter().filter(|it| it.limit.is_none() && it.name.contains(filter));
     let program =
-        |it: &'static Foreign| Program { name: it.name.to_owned(), driver: Driver::Lavapipe, what: What::Foreign(it) };
-    let all: Vec<Program> = wanted.map(program).collect();
+        |it: &'static ForeignProgram| ComparedCase { name: it.name.to_owned(), driver: Driver::Lavapipe, source: ProgramSource::Foreign(it) };
+    let all: Vec<ComparedCase> = wanted.map(program).collect();
     ensure!(!all.is_empty(), "no program has `{filter}` in its name");
     Ok(all)
 }
 
-fn sample(name: &str, mended: Option<&str>, driver: Driver) -> Program {
+fn sample(name: &str, mended: Option<&str>, driver: Driver) -> ComparedCase {
     let unchecked = (driver == Driver::Null).then_some("--no-check");
     let arguments = [name].into_iter().chain(mended).chain(unchecked).map(str::to_owned).collect();
     let name = [name].into_iter().chain(mended).collect::<Vec<_>>().join(" ");
-    Program { name, driver, what: What::Sample(arguments) }
+    ComparedCase { name, driver, source: ProgramSource::Sample(arguments) }
 }
 
-impl Program {
+impl ComparedCase {
     pub(crate) fn is_sample(&self) -> bool {
-        matches!(self.what, What::Sample(_))
+        matches!(self.source, ProgramSource::Sample(_))
     }
 
     /// A sample without a fault, or with a mended one.
-    pub(crate) fn is_right(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.is_sample() && (!self.name.starts_with("fault-") || self.name.ends_with("--mended"))
     }
 
     /// The program and its arguments.
-    pub(crate) fn words(&self, bench: &Bench) -> Vec<OsString> {
-        match &self.what {
-            What::Sample(arguments) => {
+    pub(crate) fn words(&self, bench: &ToolEnvironment) -> Vec<OsString> {
+        match &self.source {
+            ProgramSource::Sample(arguments) => {
                 let program = bench.built.join("lavascope-samples").into_os_string();
                 [limit(LIMIT), vec![program], arguments.iter().map(OsString::from).collect()].concat()
             }
-            What::Foreign(it) => {
+            ProgramSource::Foreign(it) => {
                 let scripts = crate::root().join("crates/dev/xtask/programs").display().to_string();
                 let words = it.words.iter().map(|it| OsString::from(it.replace("{programs}", &scripts)));
                 [limit(it.limit.unwrap_or(LIMIT)), words.collect()].concat()
@@ -182,14 +182,14 @@ impl Program {
         }
     }
 
-    pub(crate) fn environment(&self, bench: &Bench) -> Vec<(OsString, OsString)> {
-        let What::Foreign(it) = &self.what else { return Vec::new() };
+    pub(crate) fn environment(&self, bench: &ToolEnvironment) -> Vec<(OsString, OsString)> {
+        let ProgramSource::Foreign(it) = &self.source else { return Vec::new() };
         let python = [("PYTHONPATH".into(), bench.folder.join("python").into_os_string())];
         let own = it.environment.iter().map(|it| (it.0.into(), it.1.into()));
         python.into_iter().chain([("PYTHONDONTWRITEBYTECODE".into(), "1".into())]).chain(own).collect()
     }
 
-    pub(super) fn driver_file<'a>(&self, bench: &'a Bench) -> &'a Path {
+    pub(super) fn driver_file<'a>(&self, bench: &'a ToolEnvironment) -> &'a Path {
         match self.driver {
             Driver::Lavapipe => Path::new(&bench.lavapipe),
             Driver::Null => &bench.null_driver,

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::programs::Program;
+use super::programs::ComparedCase;
 use crate::chromium;
 
 /// As it is called in the table, and in the document.
@@ -76,7 +76,7 @@ khronos_validation.enable_message_limit = false
 const CORE: &str = "khronos_validation.report_flags = error,warn\n";
 
 /// Where everything lies that a run needs.
-pub(crate) struct Bench {
+pub(crate) struct ToolEnvironment {
     pub(crate) folder: PathBuf,
     /// The folder of our programs and libraries.
     pub(crate) built: PathBuf,
@@ -85,11 +85,11 @@ pub(crate) struct Bench {
     pub(crate) null_driver: PathBuf,
 }
 
-impl Bench {
+impl ToolEnvironment {
     /// Writes the manifests and settings.
-    pub(crate) fn new(folder: PathBuf, built: PathBuf, display: String, lavapipe: String) -> Result<Bench> {
+    pub(crate) fn new(folder: PathBuf, built: PathBuf, display: String, lavapipe: String) -> Result<ToolEnvironment> {
         let null_driver = folder.join("null_driver.json");
-        let bench = Bench { folder, built, display, lavapipe, null_driver };
+        let bench = ToolEnvironment { folder, built, display, lavapipe, null_driver };
         let library = bench.built.join("liblavascope_null_driver.so");
         let manifest = json!({
             "file_format_version": "1.0.0",
@@ -107,27 +107,27 @@ impl Bench {
                 "description": "The layer that Chromium ships",
             },
         });
-        write(&bench.of(Tool::New).join("VkLayer_khronos_validation.json"), &manifest.to_string())?;
+        write(&bench.tool_folder(Tool::New).join("VkLayer_khronos_validation.json"), &manifest.to_string())?;
         for tool in [Tool::Old, Tool::New, Tool::Core, Tool::Ours] {
             let log = bench.log(tool);
             let action = "khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG\n";
             let place = format!("khronos_validation.log_filename = {}\n", log.display());
-            write(&bench.of(tool).join("vk_layer_settings.txt"), &[tool.settings(), action, &place].concat())?;
+            write(&bench.tool_folder(tool).join("vk_layer_settings.txt"), &[tool.settings(), action, &place].concat())?;
         }
         Ok(bench)
     }
 
     /// Our command line, on the driver of a program and with a display; for one who wants to see no other layer.
-    pub(crate) fn lavascope(&self, program: &Program) -> Command {
+    pub(crate) fn lavascope(&self, program: &ComparedCase) -> Command {
         let mut command = Command::new(self.built.join("lavascope"));
         command.env("XDG_CACHE_HOME", self.folder.join("cache"));
         command.env("LAVASCOPE_LAYER_LIBRARY", self.built.join("libVkLayer_lavascope.so"));
-        self.surround(&mut command, program);
+        self.set_environment(&mut command, program);
         command
     }
 
     /// Where every run takes place.
-    fn surround(&self, command: &mut Command, program: &Program) {
+    fn set_environment(&self, command: &mut Command, program: &ComparedCase) {
         for name in ["VK_LAYER_PATH", "VK_ADD_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE", "WAYLAND_DISPLAY"] {
             command.env_remove(name);
         }
@@ -137,7 +137,7 @@ impl Bench {
     }
 
     /// The program under a tool, and what the tool writes.
-    pub(crate) fn command(&self, program: &Program, tool: Tool) -> Command {
+    pub(crate) fn command(&self, program: &ComparedCase, tool: Tool) -> Command {
         let words = program.words(self);
         let mut command = match tool {
             Tool::Ours => {
@@ -152,13 +152,13 @@ impl Bench {
                 command
             }
         };
-        self.surround(&mut command, program);
+        self.set_environment(&mut command, program);
         if matches!(tool, Tool::Old | Tool::New | Tool::Core) {
             command.env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
-            command.env("VK_LAYER_SETTINGS_PATH", self.of(tool));
+            command.env("VK_LAYER_SETTINGS_PATH", self.tool_folder(tool));
         }
         if tool == Tool::New {
-            command.env("VK_LAYER_PATH", self.of(tool));
+            command.env("VK_LAYER_PATH", self.tool_folder(tool));
         }
         command.envs(program.environment(self));
         command
@@ -166,10 +166,10 @@ impl Bench {
 
     /// What a tool writes about a run.
     pub(crate) fn log(&self, tool: Tool) -> PathBuf {
-        self.of(tool).join("log.txt")
+        self.tool_folder(tool).join("log.txt")
     }
 
-    fn of(&self, tool: Tool) -> PathBuf {
+    fn tool_folder(&self, tool: Tool) -> PathBuf {
         self.folder.join(tool.name())
     }
 
@@ -179,14 +179,14 @@ impl Bench {
 }
 
 fn new_layer(folder: &Path) -> PathBuf {
-    folder.join("chromium").join(chromium::PLACE).join(NEW_LAYER)
+    folder.join("chromium").join(chromium::PACKAGE_FOLDER).join(NEW_LAYER)
 }
 
 const NEW_LAYER: &str = "libVkLayer_khronos_validation.so";
 
 /// Gets the newer Khronos layer out of Chromium's package, without installing that.
-pub(crate) fn provide_new_layer(folder: &Path) -> Result<()> {
-    chromium::provide(&folder.join("chromium"), &[NEW_LAYER])
+pub(crate) fn ensure_new_layer(folder: &Path) -> Result<()> {
+    chromium::ensure_files(&folder.join("chromium"), &[NEW_LAYER])
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::steps::Step;
-use super::{About, Outcome};
+use super::steps::NightlyStep;
+use super::{RunInfo, StepCounts};
 
 const HEAD: &str = "\
 # Nightly runs
@@ -18,32 +18,32 @@ const COLUMNS: [&str; 10] = ["step", "what", "command", "seed", "count", "unit",
 
 /// The page, as rows.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Page {
-    rows: Vec<Row>,
+pub(super) struct NightlyPage {
+    rows: Vec<NightlyRow>,
 }
 
 /// One row, as it stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct NightlyRow {
     cells: [String; COLUMNS.len()],
     /// How long it took.
     pub(super) time: String,
 }
 
-impl Row {
-    pub(super) fn new(step: &Step, seed: &str, outcome: Outcome, time: Duration, about: &About) -> Row {
+impl NightlyRow {
+    pub(super) fn new(step: &NightlyStep, seed: &str, outcome: StepCounts, time: Duration, about: &RunInfo) -> NightlyRow {
         let command = format!("`{}`", step.command());
         let (count, failed) = (outcome.count.to_string(), outcome.failed.to_string());
-        let time = shown(time);
+        let time = format_duration(time);
         let texts =
             [step.name, step.what, &command, seed, &count, step.unit, &failed, &time, &about.commit, &about.date];
-        Row { cells: texts.map(|it| it.replace('|', "/")), time }
+        NightlyRow { cells: texts.map(|it| it.replace('|', "/")), time }
     }
 
-    fn parse(line: &str) -> Option<Row> {
+    fn parse(line: &str) -> Option<NightlyRow> {
         let cells = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").map(str::to_owned);
         let cells: [String; COLUMNS.len()] = cells.collect::<Vec<_>>().try_into().ok()?;
-        Some(Row { time: cells[7].clone(), cells })
+        Some(NightlyRow { time: cells[7].clone(), cells })
     }
 
     fn name(&self) -> &str {
@@ -55,14 +55,14 @@ impl Row {
     }
 }
 
-impl Page {
-    pub(super) fn parse(text: &str) -> Page {
-        let rows = text.lines().filter_map(Row::parse).filter(|it| it.name() != COLUMNS[0] && it.name() != "---");
-        Page { rows: rows.collect() }
+impl NightlyPage {
+    pub(super) fn parse(text: &str) -> NightlyPage {
+        let rows = text.lines().filter_map(NightlyRow::parse).filter(|it| it.name() != COLUMNS[0] && it.name() != "---");
+        NightlyPage { rows: rows.collect() }
     }
 
     /// In the place of the row of the same step.
-    pub(super) fn put(&mut self, row: Row) {
+    pub(super) fn insert_row(&mut self, row: NightlyRow) {
         self.rows.retain(|it| it.name() != row.name());
         self.rows.push(row);
     }
@@ -82,7 +82,7 @@ impl Page {
     }
 }
 
-fn shown(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
@@ -96,39 +96,39 @@ mod tests {
     use super::super::steps::STEPS;
     use super::*;
 
-    fn row(at: usize, count: u64, commit: &str) -> Row {
-        let about = About { commit: commit.to_owned(), date: "2030-01-02 03:04".to_owned() };
-        Row::new(&STEPS[at], "5", Outcome { count, failed: 0 }, Duration::from_secs(75), &about)
+    fn row(at: usize, count: u64, commit: &str) -> NightlyRow {
+        let about = RunInfo { commit: commit.to_owned(), date: "2030-01-02 03:04".to_owned() };
+        NightlyRow::new(&STEPS[at], "5", StepCounts { count, failed: 0 }, Duration::from_secs(75), &about)
     }
 
     #[test]
     fn steps_that_did_not_run_keep_their_results() {
         let order: Vec<&str> = STEPS.iter().map(|it| it.name).collect();
-        let mut page = Page::default();
-        page.put(row(1, 10, "aaa"));
-        page.put(row(0, 20, "aaa"));
+        let mut page = NightlyPage::default();
+        page.insert_row(row(1, 10, "aaa"));
+        page.insert_row(row(0, 20, "aaa"));
         let text = page.text(&order);
         assert!(text.contains("These steps have no result yet: shaders, "), "{text}");
-        let mut later = Page::parse(&text);
+        let mut later = NightlyPage::parse(&text);
         assert_eq!(later.rows, [row(0, 20, "aaa"), row(1, 10, "aaa")]);
-        later.put(row(1, 30, "bbb"));
+        later.insert_row(row(1, 30, "bbb"));
         let text = later.text(&order);
         assert!(text.contains("| 20 | programs of each kind | 0 | 1 min 15 s | aaa | 2030-01-02 03:04 |\n"), "{text}");
         assert!(text.contains("| 30 | records and traces | 0 | 1 min 15 s | bbb | 2030-01-02 03:04 |\n"), "{text}");
-        assert_eq!(Page::parse(&text).text(&order), text);
+        assert_eq!(NightlyPage::parse(&text).text(&order), text);
     }
 
     #[test]
     fn a_step_that_is_no_more_goes() {
-        let mut page = Page::default();
-        page.put(row(0, 1, "aaa"));
+        let mut page = NightlyPage::default();
+        page.insert_row(row(0, 1, "aaa"));
         assert!(!page.text(&["other"]).contains(STEPS[0].name));
-        assert_eq!(Page::parse("# A page\n\n| a | b |\n| --- | --- |\n"), Page::default());
+        assert_eq!(NightlyPage::parse("# A page\n\n| a | b |\n| --- | --- |\n"), NightlyPage::default());
     }
 
     #[test]
     fn times_are_short() {
-        let times = [9, 75, 7384].map(|it| shown(Duration::from_secs(it)));
+        let times = [9, 75, 7384].map(|it| format_duration(Duration::from_secs(it)));
         assert_eq!(times, ["9 s", "1 min 15 s", "2 h 3 min"]);
     }
 }

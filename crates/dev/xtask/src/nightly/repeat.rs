@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::Outcome;
+use super::StepCounts;
 use crate::process::cargo;
 
 /// Which test, and how often.
 #[derive(Clone, Copy)]
-pub(super) struct Repeated {
+pub(super) struct RepeatedTest {
     pub(super) package: &'static str,
     /// A target of tests, or `lib` for those inside of the library.
     pub(super) target: &'static str,
@@ -24,10 +24,10 @@ pub(super) struct Repeated {
 }
 
 /// Runs it as often as it says, or until the time is over.
-pub(super) fn run(root: &Path, repeated: &Repeated, limit: Option<Duration>) -> Result<Outcome> {
+pub(super) fn run(root: &Path, repeated: &RepeatedTest, limit: Option<Duration>) -> Result<StepCounts> {
     let program = build(root, repeated)?;
     let folder = root.join("crates").join(repeated.package.trim_start_matches("lavascope-"));
-    let (mut outcome, begin) = (Outcome::default(), Instant::now());
+    let (mut outcome, begin) = (StepCounts::default(), Instant::now());
     for number in 1..=repeated.runs {
         let mut command = Command::new(&program);
         command.args([repeated.test, "--exact"]).current_dir(&folder).envs(repeated.variables.iter().copied());
@@ -50,7 +50,7 @@ pub(super) fn run(root: &Path, repeated: &Repeated, limit: Option<Duration>) -> 
 }
 
 /// Builds the tests, and finds their program.
-fn build(root: &Path, repeated: &Repeated) -> Result<PathBuf> {
+fn build(root: &Path, repeated: &RepeatedTest) -> Result<PathBuf> {
     let mut command = Command::new(cargo());
     command.args(["test", "--no-run", "--message-format", "json-render-diagnostics", "--package", repeated.package]);
     if repeated.target == "lib" {

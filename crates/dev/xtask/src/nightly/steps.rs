@@ -2,125 +2,125 @@
 
 use std::time::Duration;
 
-use super::repeat::Repeated;
+use super::repeat::RepeatedTest;
 
 /// One step.
-pub(super) struct Step {
+pub(super) struct NightlyStep {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
     /// What is counted.
     pub(super) unit: &'static str,
     /// How many seeds one round uses up. With none, the step runs once.
     pub(super) seeds: u64,
-    pub(super) work: Work,
+    pub(super) work: StepAction,
 }
 
 /// What a step runs.
 #[derive(Clone, Copy)]
-pub(super) enum Work {
+pub(super) enum StepAction {
     /// Words for cargo, where `{seed}`, `{seconds}` and `{minutes}` are filled in. What it prints has the count: `{}` in
     /// a pattern stands for the number, and the numbers of all lines that match are added.
     Command { words: &'static [&'static str], count: &'static [&'static str], failed: Option<&'static str> },
     /// A test, many times.
-    Repeat(Repeated),
+    Repeat(RepeatedTest),
 }
 
 /// All steps, in the order in which they run.
-pub(super) const STEPS: &[Step] = &[
-    Step {
+pub(super) const STEPS: &[NightlyStep] = &[
+    NightlyStep {
         name: "sim",
         what: "random programs: the hazard engine against the oracle",
         unit: "programs of each kind",
         seeds: 20_000,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "sim", "--programs", "20000", "--seed", "{seed}"],
             count: &["{} programs of each kind, seeds"],
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "records",
         what: "damaged records, then damaged traces, for the checks and the reader",
         unit: "records and traces",
         seeds: 1,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "fuzz", "--records", "2000000", "--traces", "5000", "--seed", "{seed}"],
             count: &["{} damaged records:", "{} damaged traces:"],
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "shaders",
         what: "shaders that are changed at random, then instrumented",
         unit: "shaders",
         seeds: 1,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "fuzz", "--shaders", "2000", "--seed", "{seed}"],
             count: &[" of {} changed shaders were valid"],
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "guided",
         what: "traces that are changed further where they reach something new in the reader",
         unit: "traces",
         seeds: 0,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "fuzz", "--guided", "{seconds}", "--seed", "{seed}"],
             count: &["{} traces in "],
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "proofs",
         what: "captured programs that are killed, and traces that are damaged",
         unit: "kills and damages",
         seeds: 1,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "proofs", "--kills", "100", "--damages", "20000", "--seed", "{seed}"],
             count: &["{} programs were killed:", "{} damaged traces:"],
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "soak",
         what: "vkcube under the layer with `--sync`, and whether its memory grows",
         unit: "frames",
         seeds: 0,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "soak", "--minutes", "{minutes}"],
             count: &["soak: {} frames,"],
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "programs",
         what: "programs of others, captured and replayed",
         unit: "programs",
         seeds: 0,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "programs"],
             count: &["replayed: {} programs"],
             failed: Some(" programs, {} not the same again"),
         },
     },
-    Step {
+    NightlyStep {
         name: "compare",
         what: "samples and programs of others under both Khronos layers and ours",
         unit: "programs",
         seeds: 0,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "compare"],
             count: &["{} programs, "],
             failed: Some(" differences, {} of them not explained"),
         },
     },
-    Step {
+    NightlyStep {
         name: "release",
         what: "the tests of whole programs in a release build, in which less is asserted and more is trusted",
         unit: "tests",
         seeds: 0,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &[
                 "nextest",
                 "run",
@@ -138,12 +138,12 @@ pub(super) const STEPS: &[Step] = &[
             failed: None,
         },
     },
-    Step {
+    NightlyStep {
         name: "sanitize",
         what: "tests under AddressSanitizer and ThreadSanitizer",
         unit: "tests",
         seeds: 0,
-        work: Work::Command {
+        work: StepAction::Command {
             words: &["xtask", "sanitize"],
             count: &["sanitized: {} tests"],
             failed: Some("sanitized: * tests, {} failed"),
@@ -151,12 +151,12 @@ pub(super) const STEPS: &[Step] = &[
     },
     // RACES: each is a test that is repeated, and every run must pass. To add one, name its package, its target of tests
     // (a file or folder in `tests`, or `lib`), the test with its module, and how often it runs.
-    Step {
+    NightlyStep {
         name: "exit-race",
         what: "a process that exits in one thread while another destroys its devices, under `--gpu`",
         unit: "runs",
         seeds: 0,
-        work: Work::Repeat(Repeated {
+        work: StepAction::Repeat(RepeatedTest {
             package: "lavascope-layer",
             target: "loader",
             test: "exits::an_exit_while_devices_are_destroyed_reads_nothing_that_is_gone",
@@ -164,12 +164,12 @@ pub(super) const STEPS: &[Step] = &[
             variables: &[("LAVASCOPE_TEST_RUNS", "1")],
         }),
     },
-    Step {
+    NightlyStep {
         name: "page-guard-race",
         what: "guards of pages that come and go while many threads write",
         unit: "runs",
         seeds: 0,
-        work: Work::Repeat(Repeated {
+        work: StepAction::Repeat(RepeatedTest {
             package: "lavascope-platform",
             target: "lib",
             test: "linux::write_guard::tests::guards_come_and_go_while_many_threads_write",
@@ -177,12 +177,12 @@ pub(super) const STEPS: &[Step] = &[
             variables: &[("LAVASCOPE_STRESS_MS", "300")],
         }),
     },
-    Step {
+    NightlyStep {
         name: "planted-bugs",
         what: "bugs planted in the layer, in every place and every sample: the program goes on with right results",
         unit: "runs",
         seeds: 0,
-        work: Work::Repeat(Repeated {
+        work: StepAction::Repeat(RepeatedTest {
             package: "lavascope-cli",
             target: "programs",
             test: "bugs::after_a_bug_in_checks_a_program_goes_on_with_right_results",
@@ -192,10 +192,10 @@ pub(super) const STEPS: &[Step] = &[
     },
 ];
 
-impl Step {
+impl NightlyStep {
     /// Whether another seed gives something new.
     pub(super) fn has_seed(&self) -> bool {
-        matches!(self.work, Work::Command { words, .. } if words.contains(&"{seed}"))
+        matches!(self.work, StepAction::Command { words, .. } if words.contains(&"{seed}"))
     }
 
     /// Whether it goes on until its time is over.
@@ -211,8 +211,8 @@ impl Step {
     /// What to type, for the page.
     pub(super) fn command(&self) -> String {
         match self.work {
-            Work::Command { words, .. } => format!("cargo {}", words.join(" ")),
-            Work::Repeat(Repeated { package, target, test, .. }) => {
+            StepAction::Command { words, .. } => format!("cargo {}", words.join(" ")),
+            StepAction::Repeat(RepeatedTest { package, target, test, .. }) => {
                 let target = if target == "lib" { "--lib".to_owned() } else { format!("--test {target}") };
                 format!("cargo test --package {package} {target} {test}")
             }
@@ -221,7 +221,7 @@ impl Step {
 }
 
 /// Words with their places filled in.
-pub(super) fn filled(words: &[&str], seed: u64, time: Duration) -> Vec<String> {
+pub(super) fn fill_placeholders(words: &[&str], seed: u64, time: Duration) -> Vec<String> {
     let seconds = time.as_secs().max(1);
     let minutes = time.as_secs_f64() / 60.0;
     let fill = |it: &&str| match *it {
@@ -236,7 +236,7 @@ pub(super) fn filled(words: &[&str], seed: u64, time: Duration) -> Vec<String> {
 /// The sum of the numbers that a pattern has in the lines of a text; none where no line has it.
 ///
 /// `{}` stands for the number, `*` for any number.
-pub(super) fn sum(pattern: &str, text: &str) -> Option<u64> {
+pub(super) fn sum_matches(pattern: &str, text: &str) -> Option<u64> {
     let found: Vec<u64> = text.lines().filter_map(|it| number(pattern, it)).collect();
     (!found.is_empty()).then(|| found.iter().sum())
 }
@@ -275,11 +275,11 @@ mod tests {
 
     #[test]
     fn numbers_are_read_where_the_pattern_has_them_and_added() {
-        assert_eq!(sum("{} damaged traces:", "x\n120 damaged traces: fine\n 5 damaged traces: y"), Some(125));
-        assert_eq!(sum(" of {} changed shaders", "7 of 2000 changed shaders were valid"), Some(2000));
-        assert_eq!(sum("sanitized: * tests, {} failed", "sanitized: 318 tests, 4 failed, 1 reports"), Some(4));
+        assert_eq!(sum_matches("{} damaged traces:", "x\n120 damaged traces: fine\n 5 damaged traces: y"), Some(125));
+        assert_eq!(sum_matches(" of {} changed shaders", "7 of 2000 changed shaders were valid"), Some(2000));
+        assert_eq!(sum_matches("sanitized: * tests, {} failed", "sanitized: 318 tests, 4 failed, 1 reports"), Some(4));
         for text in ["", "no damaged traces:", "12 damaged records:"] {
-            assert_eq!(sum("{} damaged traces:", text), None, "{text}");
+            assert_eq!(sum_matches("{} damaged traces:", text), None, "{text}");
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
     fn a_round_has_seeds_that_no_other_has() {
         let step = &STEPS[0];
         assert_eq!([0, 1, 2].map(|it| step.seed_of(7, it)), [7, 7 + step.seeds, 7 + 2 * step.seeds]);
-        let words = filled(&["a", "{seed}", "{seconds}", "{minutes}"], 9, Duration::from_secs(90));
+        let words = fill_placeholders(&["a", "{seed}", "{seconds}", "{minutes}"], 9, Duration::from_secs(90));
         assert_eq!(words, ["a", "9", "90", "1.5"]);
     }
 
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(names.len(), STEPS.len());
         for step in STEPS {
             assert!(!step.is_repeated() || step.has_seed(), "{}: each round is the same", step.name);
-            if let Work::Command { count, .. } = step.work {
+            if let StepAction::Command { count, .. } = step.work {
                 assert!(count.iter().all(|it| it.contains("{}")) && !count.is_empty(), "{}", step.name);
             }
         }

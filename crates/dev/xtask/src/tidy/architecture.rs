@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::collect::Member;
-use super::source::Source;
-use super::{File, Finding, Rule, dependencies, table};
+use super::collect::WorkspaceMember;
+use super::source::RustSource;
+use super::{File, TidyFinding, Rule, dependencies, table};
 
 pub(super) const PATH: &str = "ARCHITECTURE.md";
 const HEAD: [&str; 5] = ["tier", "crate", "one sentence", "unsafe", "I/O"];
@@ -15,7 +15,7 @@ const UNSAFE: [&str; 4] = ["no", "yes", "fenced", "types"];
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct CrateRow {
     pub(super) line: usize,
     pub(super) tier: Tier,
     pub(super) name: String,
@@ -30,19 +30,19 @@ pub(super) enum Tier {
     Test,
 }
 
-pub(super) fn judge(files: &[File], members: &[Member]) -> Vec<Finding> {
+pub(super) fn check(files: &[File], members: &[WorkspaceMember]) -> Vec<TidyFinding> {
     let Some(text) = File::text_of(files, PATH) else {
         return vec![finding(1, "the description of the crates is missing: write it")];
     };
     let (rows, mut findings) = parse(text);
-    findings.extend(judge_members(&rows, members));
-    findings.extend(rows.iter().flat_map(|row| judge_unsafe(row, files)));
-    findings.extend(dependencies::judge(text, &rows, members, files));
+    findings.extend(check_members(&rows, members));
+    findings.extend(rows.iter().flat_map(|row| check_unsafe(row, files)));
+    findings.extend(dependencies::check(text, &rows, members, files));
     findings
 }
 
-pub(super) fn finding(line: usize, text: impl Into<String>) -> Finding {
-    Finding::new(Rule::Crates, PATH, line, text)
+pub(super) fn finding(line: usize, text: impl Into<String>) -> TidyFinding {
+    TidyFinding::new(Rule::Crates, PATH, line, text)
 }
 
 /// The name that the table has for a package.
@@ -50,7 +50,7 @@ pub(super) fn crate_name(package: &str) -> &str {
     package.strip_prefix("lavascope-").unwrap_or(package)
 }
 
-fn parse(text: &str) -> (Vec<Row>, Vec<Finding>) {
+fn parse(text: &str) -> (Vec<CrateRow>, Vec<TidyFinding>) {
     let mut rows = Vec::new();
     let mut findings = Vec::new();
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, table::cells(line)));
@@ -59,7 +59,7 @@ fn parse(text: &str) -> (Vec<Row>, Vec<Finding>) {
             .push(finding(1, format!("there is no table of crates: write one with the head | {} |", HEAD.join(" | "))));
     }
     for (line, cells) in lines.map_while(|(line, cells)| Some((line, cells?))) {
-        if table::is_ruler(&cells) {
+        if table::is_delimiter_row(&cells) {
             continue;
         }
         match parse_row(line, &cells) {
@@ -70,7 +70,7 @@ fn parse(text: &str) -> (Vec<Row>, Vec<Finding>) {
     (rows, findings)
 }
 
-fn parse_row(line: usize, cells: &[String]) -> Result<Row, String> {
+fn parse_row(line: usize, cells: &[String]) -> Result<CrateRow, String> {
     let [tier, name, sentence, unsafe_code, _] = cells else {
         return Err(format!("a row of {} cells in the table of crates: write {}", cells.len(), HEAD.len()));
     };
@@ -85,10 +85,10 @@ fn parse_row(line: usize, cells: &[String]) -> Result<Row, String> {
     if !UNSAFE.contains(&unsafe_code.as_str()) {
         return Err(format!("`{unsafe_code}` in the column for unsafe code: write one of {}", UNSAFE.join(", ")));
     }
-    Ok(Row { line, tier, name: name.to_owned(), sentence: sentence.clone(), unsafe_code: unsafe_code.clone() })
+    Ok(CrateRow { line, tier, name: name.to_owned(), sentence: sentence.clone(), unsafe_code: unsafe_code.clone() })
 }
 
-fn judge_members(rows: &[Row], members: &[Member]) -> Vec<Finding> {
+fn check_members(rows: &[CrateRow], members: &[WorkspaceMember]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     for row in rows {
@@ -109,7 +109,7 @@ fn judge_members(rows: &[Row], members: &[Member]) -> Vec<Finding> {
         }
     }
     for member in members {
-        findings.extend(judge_member(rows, member));
+        findings.extend(check_member(rows, member));
     }
     findings
 }
@@ -120,11 +120,11 @@ fn is_in_group(folder: &str, name: &str) -> bool {
     matches!(parts[..], ["crates", _, last] if last == name)
 }
 
-fn judge_member(rows: &[Row], member: &Member) -> Vec<Finding> {
+fn check_member(rows: &[CrateRow], member: &WorkspaceMember) -> Vec<TidyFinding> {
     let name = crate_name(&member.package);
     let manifest = format!("{}/Cargo.toml", member.folder);
     let mut findings = Vec::new();
-    let mut fault = |text: String| findings.push(Finding::new(Rule::Crates, &manifest, 1, text));
+    let mut fault = |text: String| findings.push(TidyFinding::new(Rule::Crates, &manifest, 1, text));
     let prefixed = member.package != name || name == "xtask";
     if !prefixed || !is_in_group(&member.folder, name) {
         fault(format!(
@@ -142,7 +142,7 @@ fn judge_member(rows: &[Row], member: &Member) -> Vec<Finding> {
 }
 
 /// A crate that claims to have no unsafe code makes the compiler hold it to that, in each of its roots.
-fn judge_unsafe(row: &Row, files: &[File]) -> Vec<Finding> {
+fn check_unsafe(row: &CrateRow, files: &[File]) -> Vec<TidyFinding> {
     if row.unsafe_code != "no" {
         return Vec::new();
     }
@@ -152,9 +152,9 @@ fn judge_unsafe(row: &Row, files: &[File]) -> Vec<Finding> {
     let lacking = files
         .iter()
         .filter(is_root)
-        .filter(|root| root.text.as_ref().is_some_and(|it| !Source::new(it).code.contains("#![forbid(unsafe_code)]")));
+        .filter(|root| root.text.as_ref().is_some_and(|it| !RustSource::new(it).code.contains("#![forbid(unsafe_code)]")));
     let text = format!("{PATH} says that `{}` has no unsafe code: add #![forbid(unsafe_code)]", row.name);
-    lacking.map(|root| Finding::new(Rule::Crates, &root.path, 1, text.clone())).collect()
+    lacking.map(|root| TidyFinding::new(Rule::Crates, &root.path, 1, text.clone())).collect()
 }
 
 #[cfg(test)]
@@ -172,18 +172,18 @@ mod tests {
 | some | other | table |
 ";
 
-    fn member(package: &str, description: &str) -> Member {
+    fn member(package: &str, description: &str) -> WorkspaceMember {
         let folder = format!("crates/g/{}", crate_name(package));
-        Member { package: package.into(), folder, description: description.into(), dependencies: Vec::new() }
+        WorkspaceMember { package: package.into(), folder, description: description.into(), dependencies: Vec::new() }
     }
 
-    fn members() -> Vec<Member> {
+    fn members() -> Vec<WorkspaceMember> {
         vec![member("lavascope-abi", "Vulkan's types."), member("xtask", "Runs `things`.")]
     }
 
-    fn faults(text: &str, members: &[Member], main: &str) -> Vec<String> {
+    fn faults(text: &str, members: &[WorkspaceMember], main: &str) -> Vec<String> {
         let files = [File::in_memory(PATH, text), File::in_memory("crates/dev/xtask/src/main.rs", main)];
-        judge(&files, members).into_iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text)).collect()
+        check(&files, members).into_iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text)).collect()
     }
 
     fn check_one_fault(from: &str, to: &str, fault: &str) {
@@ -223,7 +223,7 @@ mod tests {
     fn packages_are_named_after_their_folder_and_described() {
         let mut stray = member("abi", "");
         stray.folder = "abi".to_owned();
-        let texts: Vec<_> = judge_member(&[], &stray).into_iter().map(|it| it.text).collect();
+        let texts: Vec<_> = check_member(&[], &stray).into_iter().map(|it| it.text).collect();
         assert!(texts[0].contains("name it lavascope-NAME"), "{texts:#?}");
         assert!(texts[1].contains("has no description"), "{texts:#?}");
     }

@@ -13,23 +13,23 @@ use super::File;
 
 /// A package of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct WorkspaceMember {
     pub(super) package: String,
     /// Its folder relative to the root.
     pub(super) folder: String,
     pub(super) description: String,
-    pub(super) dependencies: Vec<Dependency>,
+    pub(super) dependencies: Vec<CrateDependency>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Dependency {
+pub(super) struct CrateDependency {
     pub(super) package: String,
-    pub(super) kind: Kind,
+    pub(super) kind: DependencyKind,
 }
 
 /// Build dependencies count as normal ones: both decide what a user of the crate has to compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DependencyKind {
     Normal,
     Dev,
 }
@@ -44,7 +44,7 @@ pub(super) fn files(root: &Path) -> Result<Vec<File>> {
     Ok(files)
 }
 
-pub(super) fn members(root: &Path) -> Result<Vec<Member>> {
+pub(super) fn members(root: &Path) -> Result<Vec<WorkspaceMember>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let arguments = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
     let json = output(Command::new(cargo).args(arguments), root)?;
@@ -72,7 +72,7 @@ fn output(command: &mut Command, root: &Path) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{command:?} printed something that is not UTF-8"))
 }
 
-fn parse_members(json: &str) -> Result<Vec<Member>> {
+fn parse_members(json: &str) -> Result<Vec<WorkspaceMember>> {
     let metadata: Value = serde_json::from_str(json)?;
     let root = Path::new(string(&metadata, "workspace_root")?);
     let mut members = list(&metadata, "packages")?.iter().map(|it| member(it, root)).collect::<Result<Vec<_>>>()?;
@@ -80,11 +80,11 @@ fn parse_members(json: &str) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-fn member(package: &Value, root: &Path) -> Result<Member> {
+fn member(package: &Value, root: &Path) -> Result<WorkspaceMember> {
     let manifest = Path::new(string(package, "manifest_path")?);
     let folder = manifest.parent().and_then(|it| it.strip_prefix(root).ok());
     let folder = folder.with_context(|| format!("{} is outside of the workspace", manifest.display()))?;
-    Ok(Member {
+    Ok(WorkspaceMember {
         package: string(package, "name")?.to_owned(),
         folder: folder.components().map(|it| it.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/"),
         description: package["description"].as_str().unwrap_or_default().to_owned(),
@@ -92,9 +92,9 @@ fn member(package: &Value, root: &Path) -> Result<Member> {
     })
 }
 
-fn dependency(dependency: &Value) -> Result<Dependency> {
-    let kind = if dependency["kind"] == "dev" { Kind::Dev } else { Kind::Normal };
-    Ok(Dependency { package: string(dependency, "name")?.to_owned(), kind })
+fn dependency(dependency: &Value) -> Result<CrateDependency> {
+    let kind = if dependency["kind"] == "dev" { DependencyKind::Dev } else { DependencyKind::Normal };
+    Ok(CrateDependency { package: string(dependency, "name")?.to_owned(), kind })
 }
 
 fn string<'a>(object: &'a Value, key: &str) -> Result<&'a str> {
@@ -121,7 +121,7 @@ mod tests {
         let kinds: Vec<_> = members[0].dependencies.iter().map(|it| (it.package.as_str(), it.kind)).collect();
         assert_eq!((members[0].package.as_str(), members[0].folder.as_str()), ("lavascope-abi", "crates/api/abi"));
         assert_eq!(members[0].description, "Types.");
-        assert_eq!(kinds, [("a", Kind::Normal), ("b", Kind::Dev), ("c", Kind::Normal)]);
+        assert_eq!(kinds, [("a", DependencyKind::Normal), ("b", DependencyKind::Dev), ("c", DependencyKind::Normal)]);
         assert_eq!((members[1].package.as_str(), members[1].description.as_str()), ("xtask", ""));
     }
 

@@ -1,23 +1,23 @@
 //! Which crate may use which: downwards in the table of crates, or with a line there that says why.
 
-use super::architecture::{PATH, Row, Tier, crate_name, finding};
-use super::collect::{Kind, Member};
-use super::{File, Finding, Rule};
+use super::architecture::{PATH, CrateRow, Tier, crate_name, finding};
+use super::collect::{DependencyKind, WorkspaceMember};
+use super::{File, TidyFinding, Rule};
 
 /// The crates of tier `build`, each of which may use those before it.
 const BUILD_ORDER: [&str; 3] = ["registry", "codegen", "xtask"];
 
-pub(super) fn judge(text: &str, rows: &[Row], members: &[Member], files: &[File]) -> Vec<Finding> {
+pub(super) fn check(text: &str, rows: &[CrateRow], members: &[WorkspaceMember], files: &[File]) -> Vec<TidyFinding> {
     let permits = permits(text, rows);
     let mut needed = vec![false; permits.len()];
     let mut findings = Vec::new();
     for edge in edges(rows, members) {
         let permit = permits.iter().position(|it| it.from == edge.from.name && it.to == edge.to.name);
         match (direction(edge.from, edge.to), permit) {
-            (Direction::Down, _) => {}
-            (Direction::Sideways, Some(at)) => needed[at] = true,
-            (Direction::Sideways, None) => findings.push(upward(&edge, files)),
-            (Direction::Forbidden, _) => findings.push(tests_only(&edge, files)),
+            (TierDirection::Down, _) => {}
+            (TierDirection::Sideways, Some(at)) => needed[at] = true,
+            (TierDirection::Sideways, None) => findings.push(upward(&edge, files)),
+            (TierDirection::Forbidden, _) => findings.push(tests_only(&edge, files)),
         }
     }
     for (permit, _) in permits.iter().zip(needed).filter(|(_, needed)| !needed) {
@@ -35,15 +35,15 @@ struct Permit<'a> {
 }
 
 /// A dependency between two crates of the table that is not for tests only.
-struct Edge<'a> {
-    from: &'a Row,
-    to: &'a Row,
+struct CrateEdge<'a> {
+    from: &'a CrateRow,
+    to: &'a CrateRow,
     folder: &'a str,
     package: &'a str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
+enum TierDirection {
     Down,
     /// Or upwards: a line has to say why.
     Sideways,
@@ -51,7 +51,7 @@ enum Direction {
     Forbidden,
 }
 
-fn permits<'a>(text: &'a str, rows: &[Row]) -> Vec<Permit<'a>> {
+fn permits<'a>(text: &'a str, rows: &[CrateRow]) -> Vec<Permit<'a>> {
     let permits = text.lines().enumerate().filter_map(|(at, line)| permit(at + 1, line));
     let known = |name: &str| rows.iter().any(|it| it.name == name);
     permits.filter(|it| known(it.from) && known(it.to)).collect()
@@ -64,44 +64,44 @@ fn permit(line: usize, text: &str) -> Option<Permit<'_>> {
     (!reason.trim().is_empty()).then_some(Permit { line, from, to })
 }
 
-fn edges<'a>(rows: &'a [Row], members: &'a [Member]) -> Vec<Edge<'a>> {
+fn edges<'a>(rows: &'a [CrateRow], members: &'a [WorkspaceMember]) -> Vec<CrateEdge<'a>> {
     let row_of = |package: &str| rows.iter().find(|it| it.name == crate_name(package));
     let mut edges = Vec::new();
     for member in members {
         let Some(from) = row_of(&member.package) else { continue };
-        for dependency in member.dependencies.iter().filter(|it| it.kind == Kind::Normal) {
+        for dependency in member.dependencies.iter().filter(|it| it.kind == DependencyKind::Normal) {
             let used = members.iter().find(|it| it.package == dependency.package);
             let Some((used, to)) = used.and_then(|it| Some((it, row_of(&it.package)?))) else { continue };
-            edges.push(Edge { from, to, folder: &member.folder, package: &used.package });
+            edges.push(CrateEdge { from, to, folder: &member.folder, package: &used.package });
         }
     }
     edges
 }
 
-fn direction(from: &Row, to: &Row) -> Direction {
-    let place = |row: &Row| BUILD_ORDER.iter().position(|it| *it == row.name);
+fn direction(from: &CrateRow, to: &CrateRow) -> TierDirection {
+    let place = |row: &CrateRow| BUILD_ORDER.iter().position(|it| *it == row.name);
     match (from.tier, to.tier) {
-        _ if from.name == "xtask" => Direction::Down,
-        (Tier::Test, Tier::Test | Tier::Level(_)) => Direction::Down,
-        (Tier::Build | Tier::Level(_), Tier::Test) => Direction::Forbidden,
-        (Tier::Level(from), Tier::Level(to)) if to < from => Direction::Down,
-        (Tier::Build, Tier::Build) if place(from) > place(to) && place(to).is_some() => Direction::Down,
-        (Tier::Build | Tier::Level(_), Tier::Build | Tier::Level(_)) | (Tier::Test, Tier::Build) => Direction::Sideways,
+        _ if from.name == "xtask" => TierDirection::Down,
+        (Tier::Test, Tier::Test | Tier::Level(_)) => TierDirection::Down,
+        (Tier::Build | Tier::Level(_), Tier::Test) => TierDirection::Forbidden,
+        (Tier::Level(from), Tier::Level(to)) if to < from => TierDirection::Down,
+        (Tier::Build, Tier::Build) if place(from) > place(to) && place(to).is_some() => TierDirection::Down,
+        (Tier::Build | Tier::Level(_), Tier::Build | Tier::Level(_)) | (Tier::Test, Tier::Build) => TierDirection::Sideways,
     }
 }
 
-fn upward(edge: &Edge, files: &[File]) -> Finding {
+fn upward(edge: &CrateEdge, files: &[File]) -> TidyFinding {
     let (from, to) = (&edge.from.name, &edge.to.name);
-    let tiers = format!("{from} (tier {}) must not use {to} (tier {})", name(edge.from.tier), name(edge.to.tier));
+    let tiers = format!("{from} (tier {}) must not use {to} (tier {})", tier_name(edge.from.tier), tier_name(edge.to.tier));
     at_dependency(edge, files, format!("{tiers}: turn it round, or say why in {PATH} with \"`{from}` uses `{to}`: …\""))
 }
 
-fn tests_only(edge: &Edge, files: &[File]) -> Finding {
+fn tests_only(edge: &CrateEdge, files: &[File]) -> TidyFinding {
     let text = format!("{} is for tests: make it a dev-dependency of {}", edge.to.name, edge.from.name);
     at_dependency(edge, files, text)
 }
 
-fn name(tier: Tier) -> String {
+fn tier_name(tier: Tier) -> String {
     match tier {
         Tier::Build => "build".to_owned(),
         Tier::Level(level) => level.to_string(),
@@ -109,23 +109,23 @@ fn name(tier: Tier) -> String {
     }
 }
 
-fn at_dependency(edge: &Edge, files: &[File], text: String) -> Finding {
+fn at_dependency(edge: &CrateEdge, files: &[File], text: String) -> TidyFinding {
     let manifest = format!("{}/Cargo.toml", edge.folder);
     let lines = File::text_of(files, &manifest).unwrap_or_default().lines();
     let at = lines.map(str::trim_start).position(|it| it.starts_with(edge.package));
-    Finding::new(Rule::Crates, &manifest, at.map_or(1, |it| it + 1), text)
+    TidyFinding::new(Rule::Crates, &manifest, at.map_or(1, |it| it + 1), text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::collect::Dependency;
+    use super::super::collect::CrateDependency;
     use super::*;
 
-    fn row(tier: Tier, name: &str) -> Row {
-        Row { line: 1, tier, name: name.into(), sentence: String::new(), unsafe_code: "no".into() }
+    fn row(tier: Tier, name: &str) -> CrateRow {
+        CrateRow { line: 1, tier, name: name.into(), sentence: String::new(), unsafe_code: "no".into() }
     }
 
-    fn rows() -> Vec<Row> {
+    fn rows() -> Vec<CrateRow> {
         let levels = [(0, "abi"), (1, "event"), (1, "spirv"), (2, "marshal")];
         let levels = levels.map(|(level, name)| row(Tier::Level(level), name));
         let build = BUILD_ORDER.map(|name| row(Tier::Build, name));
@@ -138,20 +138,20 @@ mod tests {
     }
 
     /// The faults of a workspace in which `from` uses `to` and nothing else is used.
-    fn faults(text: &str, from: &str, to: &str, kind: Kind) -> Vec<String> {
+    fn faults(text: &str, from: &str, to: &str, kind: DependencyKind) -> Vec<String> {
         let rows = rows();
         let mut members: Vec<_> = rows.iter().map(|it| member(&it.name)).collect();
         let user = members.iter_mut().find(|it| it.package == package(from)).unwrap();
-        user.dependencies.push(Dependency { package: package(to), kind });
+        user.dependencies.push(CrateDependency { package: package(to), kind });
         let manifest = format!("crates/g/{from}/Cargo.toml");
         let files = [File::in_memory(&manifest, &format!("[dependencies]\n{}.workspace = true", package(to)))];
-        let findings = judge(text, &rows, &members, &files);
+        let findings = check(text, &rows, &members, &files);
         findings.into_iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text)).collect()
     }
 
-    fn member(name: &str) -> Member {
+    fn member(name: &str) -> WorkspaceMember {
         let folder = format!("crates/g/{name}");
-        Member { package: package(name), folder, description: String::new(), dependencies: Vec::new() }
+        WorkspaceMember { package: package(name), folder, description: String::new(), dependencies: Vec::new() }
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let pairs = [("marshal", "event"), ("event", "abi"), ("codegen", "registry"), ("xtask", "codegen")];
         let others = [("xtask", "marshal"), ("xtask", "sim"), ("samples", "sim"), ("sim", "event")];
         for (from, to) in pairs.into_iter().chain(others) {
-            assert_eq!(faults("", from, to, Kind::Normal), Vec::<String>::new(), "{from} uses {to}");
+            assert_eq!(faults("", from, to, DependencyKind::Normal), Vec::<String>::new(), "{from} uses {to}");
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
         let pairs = [("abi", "event"), ("event", "spirv"), ("registry", "codegen"), ("codegen", "xtask")];
         let others = [("abi", "registry"), ("codegen", "abi"), ("sim", "registry")];
         for (from, to) in pairs.into_iter().chain(others) {
-            let faults = faults("", from, to, Kind::Normal);
+            let faults = faults("", from, to, DependencyKind::Normal);
             assert_eq!(faults.len(), 1, "{from} uses {to}");
             assert!(faults[0].starts_with(&format!("crates/g/{from}/Cargo.toml:2: {from} (tier ")), "{faults:?}");
         }
@@ -177,17 +177,17 @@ mod tests {
     #[test]
     fn a_line_with_a_reason_permits_a_sideways_use() {
         let line = "- `event` uses `spirv`: shaders are printed";
-        assert_eq!(faults(line, "event", "spirv", Kind::Normal), Vec::<String>::new());
-        assert_eq!(faults("`event` uses `spirv`:", "event", "spirv", Kind::Normal).len(), 1);
-        let unused = faults(line, "event", "abi", Kind::Normal);
+        assert_eq!(faults(line, "event", "spirv", DependencyKind::Normal), Vec::<String>::new());
+        assert_eq!(faults("`event` uses `spirv`:", "event", "spirv", DependencyKind::Normal).len(), 1);
+        let unused = faults(line, "event", "abi", DependencyKind::Normal);
         assert_eq!(unused, ["ARCHITECTURE.md:1: `event` uses `spirv` needs no line of its own: remove or reword it"]);
     }
 
     #[test]
     fn crates_for_tests_are_dev_dependencies() {
-        assert_eq!(faults("", "marshal", "sim", Kind::Dev), Vec::<String>::new());
+        assert_eq!(faults("", "marshal", "sim", DependencyKind::Dev), Vec::<String>::new());
         let line = "`marshal` uses `sim`: because";
-        let faults = faults(line, "marshal", "sim", Kind::Normal);
+        let faults = faults(line, "marshal", "sim", DependencyKind::Normal);
         assert!(faults[0].contains("make it a dev-dependency"), "{faults:?}");
     }
 }

@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{Source, leading_word};
-use super::{File, Finding, Rule, table};
+use super::source::{RustSource, leading_word};
+use super::{File, TidyFinding, Rule, table};
 
 const PATH: &str = "docs/seed-coverage.md";
 const PREFIXES: [&str; 3] = ["S", "G", "T"];
 /// Fewer words than this are no reason.
 const REASON_WORDS_MIN: usize = 3;
 
-pub(super) fn judge(files: &[File]) -> Vec<Finding> {
+pub(super) fn check(files: &[File]) -> Vec<TidyFinding> {
     match File::text_of(files, PATH) {
-        Some(text) => judge_text(text, &tests_by_crate(files)),
+        Some(text) => check_text(text, &tests_by_crate(files)),
         None => vec![finding(1, "the ledger is missing: write it")],
     }
 }
 
 /// The names of all tests, with an entry for every crate.
-type Tests = BTreeMap<String, BTreeSet<String>>;
+type TestNames = BTreeMap<String, BTreeSet<String>>;
 
-struct Row {
+struct LedgerRow {
     line: usize,
     prefix: String,
     number: usize,
@@ -28,30 +28,30 @@ struct Row {
     note: String,
 }
 
-fn finding(line: usize, text: impl Into<String>) -> Finding {
-    Finding::new(Rule::Ledger, PATH, line, text)
+fn finding(line: usize, text: impl Into<String>) -> TidyFinding {
+    TidyFinding::new(Rule::Ledger, PATH, line, text)
 }
 
-fn tests_by_crate(files: &[File]) -> Tests {
-    let mut tests = Tests::new();
+fn tests_by_crate(files: &[File]) -> TestNames {
+    let mut tests = TestNames::new();
     for file in files {
         let (Some((name, path)), Some(text)) = (file.inside_crate(), &file.text) else { continue };
         let of_crate = tests.entry(name.to_owned()).or_default();
         if path.ends_with(".rs") && (path.starts_with("src/") || path.starts_with("tests/")) && text.contains("#[test]")
         {
-            of_crate.extend(test_names(&Source::new(text)));
+            of_crate.extend(test_names(&RustSource::new(text)));
         }
     }
     tests
 }
 
 /// The functions that a test attribute stands before, other attributes in between or not.
-fn test_names(source: &Source) -> Vec<String> {
+fn test_names(source: &RustSource) -> Vec<String> {
     let attributes = source.code.match_indices("#[test]").map(|(at, it)| at + it.len());
     attributes.filter_map(|end| test_name(source, end)).collect()
 }
 
-fn test_name(source: &Source, end: usize) -> Option<String> {
+fn test_name(source: &RustSource, end: usize) -> Option<String> {
     let mut at = end;
     loop {
         let rest = source.after(at);
@@ -68,11 +68,11 @@ fn test_name(source: &Source, end: usize) -> Option<String> {
     }
 }
 
-fn judge_text(text: &str, tests: &Tests) -> Vec<Finding> {
+fn check_text(text: &str, tests: &TestNames) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut rows = Vec::new();
     for (line, cells) in text.lines().enumerate().filter_map(|(at, line)| Some((at + 1, table::cells(line)?))) {
-        if table::is_ruler(&cells) || cells[0] == "id" {
+        if table::is_delimiter_row(&cells) || cells[0] == "id" {
             continue;
         }
         match parse(line, &cells) {
@@ -80,12 +80,12 @@ fn judge_text(text: &str, tests: &Tests) -> Vec<Finding> {
             Err(fault) => findings.push(fault),
         }
     }
-    findings.extend(PREFIXES.iter().flat_map(|prefix| judge_ids(prefix, &rows)));
-    findings.extend(rows.iter().flat_map(|row| judge_verdict(row, tests)));
+    findings.extend(PREFIXES.iter().flat_map(|prefix| check_ids(prefix, &rows)));
+    findings.extend(rows.iter().flat_map(|row| check_verdict(row, tests)));
     findings
 }
 
-fn parse(line: usize, cells: &[String]) -> Result<Row, Finding> {
+fn parse(line: usize, cells: &[String]) -> Result<LedgerRow, TidyFinding> {
     let [id, text, verdict, note] = cells else {
         let wanted = "write `| id | text | verdict | note |` (and `\\|` for a bar inside a cell)";
         return Err(finding(line, format!("a row of {} cells: {wanted}", cells.len())));
@@ -97,13 +97,13 @@ fn parse(line: usize, cells: &[String]) -> Result<Row, Finding> {
     let number = parts.and_then(|(_, digits)| digits.parse::<usize>().ok());
     match (parts, number) {
         (Some((prefix, digits)), Some(number)) if digits == format!("{number:03}") => {
-            Ok(Row { line, prefix: prefix.to_owned(), number, verdict: verdict.clone(), note: note.clone() })
+            Ok(LedgerRow { line, prefix: prefix.to_owned(), number, verdict: verdict.clone(), note: note.clone() })
         }
         _ => Err(finding(line, format!("`{id}` is no id: write S, G or T, a hyphen and three digits, like S-001"))),
     }
 }
 
-fn judge_ids(prefix: &str, rows: &[Row]) -> Vec<Finding> {
+fn check_ids(prefix: &str, rows: &[LedgerRow]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut seen = BTreeMap::new();
     let mut before = 0;
@@ -122,7 +122,7 @@ fn judge_ids(prefix: &str, rows: &[Row]) -> Vec<Finding> {
     findings
 }
 
-fn judge_verdict(row: &Row, tests: &Tests) -> Vec<Finding> {
+fn check_verdict(row: &LedgerRow, tests: &TestNames) -> Vec<TidyFinding> {
     let id = format!("{}-{:03}", row.prefix, row.number);
     let (needs_test, needs_reason) = match row.verdict.as_str() {
         "works" => (true, false),
@@ -141,7 +141,7 @@ fn judge_verdict(row: &Row, tests: &Tests) -> Vec<Finding> {
     faults.into_iter().map(|it| finding(row.line, format!("{id} is `{}` but {it}", row.verdict))).collect()
 }
 
-fn test_faults(note: &str, tests: &Tests) -> Vec<String> {
+fn test_faults(note: &str, tests: &TestNames) -> Vec<String> {
     let named: Vec<(&str, &str)> = table::code_spans(note).filter_map(|it| it.split_once("::")).collect();
     let (known, unknown): (Vec<_>, Vec<_>) = named.into_iter().partition(|(name, _)| tests.contains_key(*name));
     let missing = known.iter().filter(|(name, test)| !tests[*name].contains(*test));
@@ -177,8 +177,8 @@ mod tests {
 
     fn faults(text: &str) -> Vec<String> {
         let tests = ["finds_it", "differs"].map(str::to_owned).into_iter().collect();
-        let tests = Tests::from([("sync".to_owned(), tests), ("abi".to_owned(), BTreeSet::new())]);
-        judge_text(text, &tests).into_iter().map(|it| format!("{}: {}", it.line, it.text)).collect()
+        let tests = TestNames::from([("sync".to_owned(), tests), ("abi".to_owned(), BTreeSet::new())]);
+        check_text(text, &tests).into_iter().map(|it| format!("{}: {}", it.line, it.text)).collect()
     }
 
     fn check_one_fault(from: &str, to: &str, fault: &str) {
@@ -237,6 +237,6 @@ mod tests {
 
     #[test]
     fn a_missing_ledger_is_a_fault() {
-        assert_eq!(judge(&[]).len(), 1);
+        assert_eq!(check(&[]).len(), 1);
     }
 }

@@ -6,63 +6,63 @@ mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{File, Finding, Rule};
-use page::Page;
+use super::{File, TidyFinding, Rule};
+use page::MarkdownPage;
 
-pub(super) fn judge(files: &[File]) -> Vec<Finding> {
+pub(super) fn check(files: &[File]) -> Vec<TidyFinding> {
     let texts = files.iter().filter(|it| it.path.ends_with(".md"));
-    let pages = texts.filter_map(|it| Some((it.path.as_str(), Page::new(it.text.as_deref()?)))).collect();
-    let site = Site { paths: files.iter().flat_map(|it| with_folders(&it.path)).collect(), pages };
-    let judge_page = |(path, page): (&&str, &Page)| {
-        let mut findings = judge_links(path, page, &site);
-        findings.extend(judge_title(path, page));
+    let pages = texts.filter_map(|it| Some((it.path.as_str(), MarkdownPage::new(it.text.as_deref()?)))).collect();
+    let site = LinkIndex { paths: files.iter().flat_map(|it| with_folders(&it.path)).collect(), pages };
+    let judge_page = |(path, page): (&&str, &MarkdownPage)| {
+        let mut findings = check_links(path, page, &site);
+        findings.extend(check_title(path, page));
         findings
     };
     site.pages.iter().flat_map(judge_page).collect()
 }
 
-struct Site<'a> {
+struct LinkIndex<'a> {
     /// Files, and the folders that hold them.
     paths: BTreeSet<&'a str>,
-    pages: BTreeMap<&'a str, Page>,
+    pages: BTreeMap<&'a str, MarkdownPage>,
 }
 
 fn with_folders(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).chain(["", path])
 }
 
-fn judge_title(path: &str, page: &Page) -> Option<Finding> {
+fn check_title(path: &str, page: &MarkdownPage) -> Option<TidyFinding> {
     let (line, text) = match page.titles[..] {
         [_] => return None,
         [] => (1, "the page has no title: begin it with `# `"),
         [_, second, ..] => (second, "a second title: use `## ` or deeper below the first"),
     };
-    Some(Finding::new(Rule::Markdown, path, line, text))
+    Some(TidyFinding::new(Rule::Markdown, path, line, text))
 }
 
-fn judge_links(path: &str, page: &Page, site: &Site) -> Vec<Finding> {
+fn check_links(path: &str, page: &MarkdownPage, site: &LinkIndex) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for link in &page.links {
-        if let Err(fault) = follow(path, &link.target, site) {
+        if let Err(fault) = check_link(path, &link.target, site) {
             let text = format!("the link `{}` is broken: {fault}", link.target);
-            findings.push(Finding::new(Rule::Markdown, path, link.line, text));
+            findings.push(TidyFinding::new(Rule::Markdown, path, link.line, text));
         }
     }
     findings
 }
 
-fn follow(from: &str, target: &str, site: &Site) -> Result<(), String> {
+fn check_link(from: &str, target: &str, site: &LinkIndex) -> Result<(), String> {
     if leads_outside(target) {
         return Ok(());
     }
     let (place, anchor) = target.split_once('#').unwrap_or((target, ""));
-    let place = decoded(place.split('?').next().unwrap_or_default());
+    let place = percent_decoded(place.split('?').next().unwrap_or_default());
     let path = if place.is_empty() { from.to_owned() } else { resolve(from, &place)? };
     if !site.paths.contains(path.as_str()) {
         return Err(format!("git knows no {path}"));
     }
     match site.pages.get(path.as_str()) {
-        Some(page) if !anchor.is_empty() && !page.anchors.contains(&decoded(anchor)) => {
+        Some(page) if !anchor.is_empty() && !page.anchors.contains(&percent_decoded(anchor)) => {
             Err(format!("{path} has no heading `#{anchor}`"))
         }
         _ => Ok(()),
@@ -91,7 +91,7 @@ fn resolve(from: &str, place: &str) -> Result<String, String> {
 }
 
 /// With `%20` and the like replaced by what they stand for.
-fn decoded(text: &str) -> String {
+fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
@@ -114,7 +114,7 @@ mod tests {
             File::in_memory("docs/a b.md", "# Other\n\n## Some part\n"),
             File::in_memory("crates/api/abi/src/lib.rs", ""),
         ];
-        judge(&files).into_iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text)).collect()
+        check(&files).into_iter().map(|it| format!("{}:{}: {}", it.path, it.line, it.text)).collect()
     }
 
     #[test]

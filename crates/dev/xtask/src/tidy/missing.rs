@@ -4,8 +4,8 @@
 //! is a message that the rest was left out. A test that runs itself again in a process of its own returns there, too:
 //! its parent judges what became of it.
 
-use super::source::Source;
-use super::{File, Finding, Rule, generated};
+use super::source::RustSource;
+use super::{File, TidyFinding, Rule, generated};
 
 /// What a condition asks when it looks for something.
 const QUESTIONS: [&str; 7] =
@@ -17,27 +17,27 @@ const EXCUSES: [&str; 5] = ["left out", "skipped", "skipping", "is not here", "n
 const PRINTS: [&str; 2] = ["println", "eprintln"];
 const FAIL: &str = "fail, and name the package or the command that brings it";
 
-pub(super) fn judge(files: &[File]) -> Vec<Finding> {
-    let by_hand = files.iter().filter(|it| it.path.ends_with(".rs") && !generated::is_place(&it.path));
-    by_hand.filter_map(|it| Some(judge_text(&it.path, it.text.as_deref()?))).flatten().collect()
+pub(super) fn check(files: &[File]) -> Vec<TidyFinding> {
+    let by_hand = files.iter().filter(|it| it.path.ends_with(".rs") && !generated::is_generated_path(&it.path));
+    by_hand.filter_map(|it| Some(check_text(&it.path, it.text.as_deref()?))).flatten().collect()
 }
 
-fn judge_text(path: &str, text: &str) -> Vec<Finding> {
-    let source = Source::new(text);
+fn check_text(path: &str, text: &str) -> Vec<TidyFinding> {
+    let source = RustSource::new(text);
     let mut findings = excuses(path, text, &source);
     for (name, start, end) in tests(&source) {
         let offsets = returns(&source.code[start..end]).into_iter();
         findings.extend(offsets.map(|it| {
             let line = source.line_of(start + it);
             let text = format!("the test `{name}` passes where something is missing: {FAIL}");
-            Finding::new(Rule::MissingThing, path, line, text).about(name)
+            TidyFinding::new(Rule::MissingThing, path, line, text).about(name)
         }));
     }
     findings
 }
 
 /// Functions that are tests: names, and where their bodies begin and end.
-fn tests(source: &Source) -> Vec<(&str, usize, usize)> {
+fn tests(source: &RustSource) -> Vec<(&str, usize, usize)> {
     let mut found = Vec::new();
     for (at, mark) in source.code.match_indices("#[test]") {
         let rest = &source.code[at + mark.len()..];
@@ -52,7 +52,7 @@ fn tests(source: &Source) -> Vec<(&str, usize, usize)> {
 
 /// Offsets of early returns of a body where something is not there.
 fn returns(body: &str) -> Vec<usize> {
-    super::source::words(body, "return").filter(|it| is_bare(body, *it) && asks(question(body, *it))).collect()
+    super::source::words(body, "return").filter(|it| is_bare(body, *it) && asks_for_presence(enclosing_condition(body, *it))).collect()
 }
 
 /// Whether nothing is returned.
@@ -62,7 +62,7 @@ fn is_bare(body: &str, at: usize) -> bool {
 }
 
 /// The statement in whose block the offset lies, up to that block.
-fn question(body: &str, at: usize) -> &str {
+fn enclosing_condition(body: &str, at: usize) -> &str {
     let open = enclosing(body, at);
     let begin = statement_begin(&body[..open]);
     &body[begin..open]
@@ -105,7 +105,7 @@ fn ends_statement(rest: &str) -> bool {
 }
 
 /// Whether a statement asks if something is there, and no process of the test's own is meant.
-fn asks(statement: &str) -> bool {
+fn asks_for_presence(statement: &str) -> bool {
     let statement = statement.trim();
     let is_child = CHILDREN.iter().any(|it| super::source::words(statement, it).next().is_some());
     let takes = statement.starts_with("let ") && statement.ends_with("else");
@@ -114,7 +114,7 @@ fn asks(statement: &str) -> bool {
 }
 
 /// Prints of tests that say that the rest was left out.
-fn excuses(path: &str, text: &str, source: &Source) -> Vec<Finding> {
+fn excuses(path: &str, text: &str, source: &RustSource) -> Vec<TidyFinding> {
     let is_test = |at: usize| {
         let is_file = path.contains("/tests/") || path.ends_with("/tests.rs");
         is_file || source.code[..at].contains("#[cfg(test)]")
@@ -127,7 +127,7 @@ fn excuses(path: &str, text: &str, source: &Source) -> Vec<Finding> {
             let printed: String = text.chars().skip(at).take(end - at).collect();
             if let Some(word) = EXCUSES.iter().find(|it| printed.contains(*it)) {
                 let text = format!("a test prints \"{word}\" and goes on: {FAIL}");
-                findings.push(Finding::new(Rule::MissingThing, path, source.line_of(at), text));
+                findings.push(TidyFinding::new(Rule::MissingThing, path, source.line_of(at), text));
             }
         }
     }
@@ -142,7 +142,7 @@ mod tests {
 
     fn lines(body: &str) -> Vec<usize> {
         let text = format!("#[test]\nfn a_test() {{\n{body}\n}}\n");
-        judge_text(PATH, &text).iter().map(|it| it.line).collect()
+        check_text(PATH, &text).iter().map(|it| it.line).collect()
     }
 
     #[test]
@@ -162,15 +162,15 @@ mod tests {
         assert!(lines("let make = || { if a { return 1; } 2 };").is_empty());
         assert!(lines("// if path.exists() { return; }\nlet text = \"if a.exists() { return; }\";").is_empty());
         let helper = "fn helper() { let Some(it) = find() else { return }; }";
-        assert_eq!(judge_text(PATH, helper), []);
+        assert_eq!(check_text(PATH, helper), []);
     }
 
     #[test]
     fn a_test_that_says_what_it_leaves_out_is_a_fault() {
         let text = format!("fn helper() {{ {}!(\"é: left out\") }}", PRINTS[1]);
-        assert_eq!(judge_text(PATH, &text).len(), 1);
-        assert_eq!(judge_text("crates/g/a/src/b.rs", &text), []);
-        assert_eq!(judge_text("crates/g/a/src/b.rs", &format!("#[cfg(test)]\nmod tests {{ {text} }}")).len(), 1);
-        assert_eq!(judge_text(PATH, "fn helper() { println!(\"two\"); let a = \"left out\"; }"), []);
+        assert_eq!(check_text(PATH, &text).len(), 1);
+        assert_eq!(check_text("crates/g/a/src/b.rs", &text), []);
+        assert_eq!(check_text("crates/g/a/src/b.rs", &format!("#[cfg(test)]\nmod tests {{ {text} }}")).len(), 1);
+        assert_eq!(check_text(PATH, "fn helper() { println!(\"two\"); let a = \"left out\"; }"), []);
     }
 }

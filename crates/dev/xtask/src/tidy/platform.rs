@@ -1,8 +1,8 @@
 //! The border to the operating system: only `crates/base/platform` names what systems have.
 
-use super::collect::{Kind, Member};
-use super::source::{Source, words};
-use super::{File, Finding, Rule, generated};
+use super::collect::{DependencyKind, WorkspaceMember};
+use super::source::{RustSource, words};
+use super::{File, TidyFinding, Rule, generated};
 
 /// The crate behind whose interface systems are.
 const CRATE: &str = "platform";
@@ -22,29 +22,29 @@ const OS: [(&str, &str); 1] = [("std::os", "files, process or shared_memory")];
 const CONDITIONS: [&str; 7] =
     ["unix", "windows", "target_os", "target_arch", "target_env", "target_family", "target_vendor"];
 
-pub(super) fn judge(files: &[File], members: &[Member]) -> Vec<Finding> {
-    let of_crates = files.iter().filter(|it| is_judged(it));
-    let mut findings: Vec<Finding> =
-        of_crates.filter_map(|it| Some(judge_text(&it.path, it.text.as_deref()?))).flatten().collect();
-    findings.extend(members.iter().filter(|it| it.package != PACKAGE).flat_map(judge_member));
+pub(super) fn check(files: &[File], members: &[WorkspaceMember]) -> Vec<TidyFinding> {
+    let of_crates = files.iter().filter(|it| is_checked(it));
+    let mut findings: Vec<TidyFinding> =
+        of_crates.filter_map(|it| Some(check_text(&it.path, it.text.as_deref()?))).flatten().collect();
+    findings.extend(members.iter().filter(|it| it.package != PACKAGE).flat_map(check_member));
     findings
 }
 
 /// Handwritten code of a crate; tests and benches say what they need of a system.
-fn is_judged(file: &File) -> bool {
+fn is_checked(file: &File) -> bool {
     let is_test = file.path.ends_with("/tests.rs") || file.path.contains("/tests/");
     let is_code = file.path.contains("/src/") && file.path.ends_with(".rs");
-    is_code && !is_test && !generated::is_place(&file.path) && file.crate_name().is_some_and(|it| it != CRATE)
+    is_code && !is_test && !generated::is_generated_path(&file.path) && file.crate_name().is_some_and(|it| it != CRATE)
 }
 
-fn judge_text(path: &str, text: &str) -> Vec<Finding> {
-    let mut source = Source::new(text);
+fn check_text(path: &str, text: &str) -> Vec<TidyFinding> {
+    let mut source = RustSource::new(text);
     blank_tests(&mut source);
     let mut findings = Vec::new();
     let mut add = |at: usize, what: &str, instead: &str| {
         let text =
             format!("`{what}` is a matter of one system: use {instead} of {PACKAGE}, or add what is missing there");
-        findings.push(Finding::new(Rule::Platform, path, source.line_of(at), text));
+        findings.push(TidyFinding::new(Rule::Platform, path, source.line_of(at), text));
     };
     for (name, instead) in LIBRARIES.into_iter().chain(OS) {
         let is_path = |at: &usize| {
@@ -60,7 +60,7 @@ fn judge_text(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Where `cfg(…)`, `cfg!(…)` or `cfg_attr(…)` names a system or a processor.
-fn conditions(source: &Source) -> Vec<(usize, &'static str)> {
+fn conditions(source: &RustSource) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
     for name in ["cfg", "cfg_attr"] {
         for at in source.words(name) {
@@ -75,7 +75,7 @@ fn conditions(source: &Source) -> Vec<(usize, &'static str)> {
 }
 
 /// Takes modules out that only tests have.
-fn blank_tests(source: &mut Source) {
+fn blank_tests(source: &mut RustSource) {
     const MARK: &str = "#[cfg(test)]";
     let marks: Vec<usize> = source.code.match_indices(MARK).map(|it| it.0).collect();
     for at in marks {
@@ -87,24 +87,24 @@ fn blank_tests(source: &mut Source) {
     }
 }
 
-fn judge_member(member: &Member) -> Vec<Finding> {
+fn check_member(member: &WorkspaceMember) -> Vec<TidyFinding> {
     let manifest = format!("{}/Cargo.toml", member.folder);
     let is_named = |package: &str| LIBRARIES.iter().any(|it| it.0 == package.replace('-', "_"));
-    let used = member.dependencies.iter().filter(|it| it.kind == Kind::Normal && is_named(&it.package));
+    let used = member.dependencies.iter().filter(|it| it.kind == DependencyKind::Normal && is_named(&it.package));
     used.map(|it| {
         let text = format!("`{}` is for {PACKAGE} alone: use that, or make it a dev-dependency", it.package);
-        Finding::new(Rule::Platform, &manifest, 1, text)
+        TidyFinding::new(Rule::Platform, &manifest, 1, text)
     })
     .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::collect::Dependency;
+    use super::super::collect::CrateDependency;
     use super::*;
 
     fn faults(text: &str) -> Vec<String> {
-        judge_text("crates/g/a/src/b.rs", text).into_iter().map(|it| format!("{}: {}", it.line, it.text)).collect()
+        check_text("crates/g/a/src/b.rs", text).into_iter().map(|it| format!("{}: {}", it.line, it.text)).collect()
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let text = "#[cfg(test)]\nmod tests {\n    use libc::x;\n}\n#[cfg(test)]\nmod other;\nuse rustix::x;";
         let faults = faults(text);
         assert!(faults.len() == 1 && faults[0].starts_with("7: `rustix`"), "{faults:#?}");
-        let judged = |path: &str| is_judged(&File::in_memory(path, ""));
+        let judged = |path: &str| is_checked(&File::in_memory(path, ""));
         assert!(judged("crates/g/a/src/b.rs") && !judged("crates/base/platform/src/linux/b.rs"));
         assert!(
             !judged("crates/g/a/tests/b.rs")
@@ -144,16 +144,16 @@ mod tests {
 
     #[test]
     fn manifests_have_them_for_tests_only() {
-        let dependency = |package: &str, kind| Dependency { package: package.to_owned(), kind };
-        let member = |dependencies| Member {
+        let dependency = |package: &str, kind| CrateDependency { package: package.to_owned(), kind };
+        let member = |dependencies| WorkspaceMember {
             package: "lavascope-a".to_owned(),
             folder: "crates/g/a".to_owned(),
             description: String::new(),
             dependencies,
         };
-        let all = vec![dependency("signal-hook", Kind::Normal), dependency("libc", Kind::Dev)];
-        let faults = judge(&[], &[member(all.clone())]);
+        let all = vec![dependency("signal-hook", DependencyKind::Normal), dependency("libc", DependencyKind::Dev)];
+        let faults = check(&[], &[member(all.clone())]);
         assert!(faults.len() == 1 && faults[0].text.contains("`signal-hook`"), "{faults:#?}");
-        assert_eq!(judge(&[], &[Member { package: PACKAGE.to_owned(), ..member(all) }]), []);
+        assert_eq!(check(&[], &[WorkspaceMember { package: PACKAGE.to_owned(), ..member(all) }]), []);
     }
 }

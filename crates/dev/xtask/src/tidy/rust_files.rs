@@ -1,7 +1,7 @@
 //! Handwritten Rust files: their length, their first line, and what may not stand in them.
 
-use super::source::{Source, is_word, leading_word, words};
-use super::{File, Finding, Rule, generated};
+use super::source::{RustSource, is_word, leading_word, words};
+use super::{File, TidyFinding, Rule, generated};
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -43,13 +43,13 @@ const BANNED_MACROS: [(&str, &str); 3] = [
 ];
 const MARKS: [&str; 2] = ["TODO", "FIXME"];
 
-pub(super) fn judge(files: &[File]) -> Vec<Finding> {
-    let by_hand = files.iter().filter(|it| it.path.ends_with(".rs") && !generated::is_place(&it.path));
-    by_hand.filter_map(|it| Some(judge_text(&it.path, it.text.as_deref()?))).flatten().collect()
+pub(super) fn check(files: &[File]) -> Vec<TidyFinding> {
+    let by_hand = files.iter().filter(|it| it.path.ends_with(".rs") && !generated::is_generated_path(&it.path));
+    by_hand.filter_map(|it| Some(check_text(&it.path, it.text.as_deref()?))).flatten().collect()
 }
 
-fn judge_text(path: &str, text: &str) -> Vec<Finding> {
-    let source = Source::new(text);
+fn check_text(path: &str, text: &str) -> Vec<TidyFinding> {
+    let source = RustSource::new(text);
     let mut findings = head_and_length(path, text);
     findings.extend(long_functions(path, &source));
     findings.extend(banned_macros(path, &source));
@@ -60,21 +60,21 @@ fn judge_text(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-fn head_and_length(path: &str, text: &str) -> Vec<Finding> {
+fn head_and_length(path: &str, text: &str) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     if !text.starts_with("//!") {
         let text = "the first line is not a `//!` comment: state the file's job";
-        findings.push(Finding::new(Rule::ModuleDoc, path, 1, text));
+        findings.push(TidyFinding::new(Rule::ModuleDoc, path, 1, text));
     }
     let lines = text.lines().count();
     if lines > FILE_LINES_MAX {
         let text = format!("{lines} lines, over {FILE_LINES_MAX}: split the file");
-        findings.push(Finding::new(Rule::FileLength, path, 1, text));
+        findings.push(TidyFinding::new(Rule::FileLength, path, 1, text));
     }
     findings
 }
 
-fn long_functions(path: &str, source: &Source) -> Vec<Finding> {
+fn long_functions(path: &str, source: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for at in source.words("fn") {
         let name = leading_word(source.after(at + 2).trim_start_matches('$'));
@@ -83,14 +83,14 @@ fn long_functions(path: &str, source: &Source) -> Vec<Finding> {
         let lines = last - first + 1;
         if lines > FUNCTION_LINES_MAX {
             let text = format!("`{name}` has {lines} lines, over {FUNCTION_LINES_MAX}: split it");
-            findings.push(Finding::new(Rule::FunctionLength, path, first, text).about(name));
+            findings.push(TidyFinding::new(Rule::FunctionLength, path, first, text).about(name));
         }
     }
     findings
 }
 
 /// The offset of the brace that closes the function's body, if it has one.
-fn function_end(source: &Source, function: usize) -> Option<usize> {
+fn function_end(source: &RustSource, function: usize) -> Option<usize> {
     let mut at = function;
     loop {
         at += source.code[at..].find(['(', '[', '{', ';'])?;
@@ -102,18 +102,18 @@ fn function_end(source: &Source, function: usize) -> Option<usize> {
     }
 }
 
-fn banned_macros(path: &str, source: &Source) -> Vec<Finding> {
+fn banned_macros(path: &str, source: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (name, instead) in BANNED_MACROS {
         let calls = source.words(name).filter(|at| source.after(at + name.len()).starts_with('!'));
         let text = format!("{name}! has no place here: {instead}");
-        findings.extend(calls.map(|at| Finding::new(Rule::BannedMacro, path, source.line_of(at), text.clone())));
+        findings.extend(calls.map(|at| TidyFinding::new(Rule::BannedMacro, path, source.line_of(at), text.clone())));
     }
     findings
 }
 
 /// Attributes that switch a test off, or a lint without a reason.
-fn attributes(path: &str, source: &Source) -> Vec<Finding> {
+fn attributes(path: &str, source: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, _) in source.code.match_indices('#') {
         let open = at + 1 + usize::from(source.code[at + 1..].starts_with('!'));
@@ -125,7 +125,7 @@ fn attributes(path: &str, source: &Source) -> Vec<Finding> {
             Some(text) => text,
             None => continue,
         };
-        findings.push(Finding::new(Rule::Attribute, path, source.line_of(at), text));
+        findings.push(TidyFinding::new(Rule::Attribute, path, source.line_of(at), text));
     }
     findings
 }
@@ -143,7 +143,7 @@ fn attribute_fault(attribute: &str) -> Option<&'static str> {
     }
 }
 
-fn unsafe_code(path: &str, source: &Source) -> Vec<Finding> {
+fn unsafe_code(path: &str, source: &RustSource) -> Vec<TidyFinding> {
     let comments: Vec<&str> = source.comments.lines().collect();
     let justified = |line: usize| {
         let first = line.saturating_sub(SAFETY_LINES_MAX + 1);
@@ -155,11 +155,11 @@ fn unsafe_code(path: &str, source: &Source) -> Vec<Finding> {
     };
     let lines = source.words("unsafe").filter(|at| needs_comment(*at)).map(|at| source.line_of(at));
     let text = format!("unsafe code without `{SAFETY}` within {SAFETY_LINES_MAX} lines above: say who upholds what");
-    lines.filter(|it| !justified(*it)).map(|it| Finding::new(Rule::SafetyComment, path, it, text.clone())).collect()
+    lines.filter(|it| !justified(*it)).map(|it| TidyFinding::new(Rule::SafetyComment, path, it, text.clone())).collect()
 }
 
 /// Justifications that name no valid usage, no rule and no invariant.
-fn empty_justifications(path: &str, source: &Source) -> Vec<Finding> {
+fn empty_justifications(path: &str, source: &RustSource) -> Vec<TidyFinding> {
     let (comments, code): (Vec<&str>, Vec<&str>) = (source.comments.lines().collect(), source.code.lines().collect());
     let begins = |it: &str| it.split_once(SAFETY).map(|(_, text)| text.to_owned());
     let goes_on = |line: usize| {
@@ -174,7 +174,7 @@ fn empty_justifications(path: &str, source: &Source) -> Vec<Finding> {
             let text = format!(
                 "`{SAFETY}` without a reason: name the valid usage, the rule or the invariant that makes it sound"
             );
-            findings.push(Finding::new(Rule::SafetyComment, path, first + 1, text));
+            findings.push(TidyFinding::new(Rule::SafetyComment, path, first + 1, text));
         }
     }
     findings
@@ -189,13 +189,13 @@ fn is_empty_justification(text: &str) -> bool {
 }
 
 /// Notes to come back to something, which need the number of an issue.
-fn marks(path: &str, source: &Source) -> Vec<Finding> {
+fn marks(path: &str, source: &RustSource) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, line) in source.comments.lines().enumerate() {
         for mark in MARKS {
             if words(line, mark).any(|it| !has_issue_number(&line[it + mark.len()..])) {
                 let text = format!("{mark} without an issue: write {mark}(#12), or do it");
-                findings.push(Finding::new(Rule::IssueNumber, path, at + 1, text));
+                findings.push(TidyFinding::new(Rule::IssueNumber, path, at + 1, text));
             }
         }
     }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     fn faults(text: &str) -> Vec<String> {
-        judge_text("a.rs", text).into_iter().map(|it| format!("{}: {}", it.line, it.text)).collect()
+        check_text("a.rs", text).into_iter().map(|it| format!("{}: {}", it.line, it.text)).collect()
     }
 
     fn check_clean(body: &str) {
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn only_handwritten_files_are_judged() {
         let paths = ["crates/g/a/src/generated/x.rs", "crates/g/a/build.rs", "crates/g/a/tests/t.rs", "a.txt"];
-        let found: Vec<_> = judge(&paths.map(|it| File::in_memory(it, "x"))).into_iter().map(|it| it.path).collect();
+        let found: Vec<_> = check(&paths.map(|it| File::in_memory(it, "x"))).into_iter().map(|it| it.path).collect();
         assert_eq!(found, ["crates/g/a/build.rs", "crates/g/a/tests/t.rs"]);
     }
 

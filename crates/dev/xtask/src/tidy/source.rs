@@ -4,20 +4,20 @@
 //! It trusts the text to compile and does not report errors.
 
 /// A source text twice, each time with everything else blanked out; lines keep their numbers.
-pub(super) struct Source {
+pub(super) struct RustSource {
     /// ASCII only, so that offsets are bytes and characters alike. Strings keep their quotes.
     pub(super) code: String,
     pub(super) comments: String,
     line_starts: Vec<usize>,
 }
 
-impl Source {
-    pub(super) fn new(text: &str) -> Source {
+impl RustSource {
+    pub(super) fn new(text: &str) -> RustSource {
         let mut lexer = Lexer { chars: text.chars().collect(), at: 0, code: String::new(), comments: String::new() };
         lexer.run();
         let breaks = lexer.code.match_indices('\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(breaks).collect();
-        Source { code: lexer.code, comments: lexer.comments, line_starts }
+        RustSource { code: lexer.code, comments: lexer.comments, line_starts }
     }
 
     /// The number, from 1, of the line that holds this offset into `code`.
@@ -78,7 +78,7 @@ struct Lexer {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TokenClass {
     Code,
     Comment,
     Literal,
@@ -93,7 +93,7 @@ impl Lexer {
                 ('"', _) => self.string(),
                 ('r', Some('"' | '#')) => self.raw_string_or_word(),
                 ('\'', _) => self.char_or_lifetime(),
-                _ => self.emit(Part::Code),
+                _ => self.emit(TokenClass::Code),
             }
         }
     }
@@ -102,16 +102,16 @@ impl Lexer {
         self.chars.get(self.at + ahead).copied()
     }
 
-    fn emit(&mut self, part: Part) {
+    fn emit(&mut self, part: TokenClass) {
         let Some(char) = self.peek(0) else { return };
         self.at += 1;
         let keep = |wanted: bool| if wanted || char == '\n' { char } else { ' ' };
-        let code = keep(part == Part::Code);
+        let code = keep(part == TokenClass::Code);
         self.code.push(if code.is_ascii() { code } else { 'x' });
-        self.comments.push(keep(part == Part::Comment));
+        self.comments.push(keep(part == TokenClass::Comment));
     }
 
-    fn emit_many(&mut self, part: Part, count: usize) {
+    fn emit_many(&mut self, part: TokenClass, count: usize) {
         for _ in 0..count {
             self.emit(part);
         }
@@ -119,7 +119,7 @@ impl Lexer {
 
     fn line_comment(&mut self) {
         while self.peek(0).is_some_and(|it| it != '\n') {
-            self.emit(Part::Comment);
+            self.emit(TokenClass::Comment);
         }
     }
 
@@ -130,11 +130,11 @@ impl Lexer {
                 (Some('/'), Some('*')) => depth += 1,
                 (Some('*'), Some('/')) => depth -= 1,
                 _ => {
-                    self.emit(Part::Comment);
+                    self.emit(TokenClass::Comment);
                     continue;
                 }
             }
-            self.emit_many(Part::Comment, 2);
+            self.emit_many(TokenClass::Comment, 2);
             if depth == 0 {
                 return;
             }
@@ -142,12 +142,12 @@ impl Lexer {
     }
 
     fn string(&mut self) {
-        self.emit(Part::Code);
+        self.emit(TokenClass::Code);
         while let Some(char) = self.peek(0) {
             match char {
-                '"' => return self.emit(Part::Code),
-                '\\' => self.emit_many(Part::Literal, 2),
-                _ => self.emit(Part::Literal),
+                '"' => return self.emit(TokenClass::Code),
+                '\\' => self.emit_many(TokenClass::Literal, 2),
+                _ => self.emit(TokenClass::Literal),
             }
         }
     }
@@ -156,14 +156,14 @@ impl Lexer {
         let hashes = self.chars[self.at + 1..].iter().take_while(|it| **it == '#').count();
         let opens = self.peek(1 + hashes) == Some('"') && self.begins_literal();
         if !opens {
-            return self.emit(Part::Code);
+            return self.emit(TokenClass::Code);
         }
-        self.emit_many(Part::Code, 2 + hashes);
+        self.emit_many(TokenClass::Code, 2 + hashes);
         let closes = |it: &Self| it.peek(0) == Some('"') && (1..=hashes).all(|ahead| it.peek(ahead) == Some('#'));
         while self.peek(0).is_some() && !closes(self) {
-            self.emit(Part::Literal);
+            self.emit(TokenClass::Literal);
         }
-        self.emit_many(Part::Code, 1 + hashes);
+        self.emit_many(TokenClass::Code, 1 + hashes);
     }
 
     /// Whether the `r` here is a literal's prefix (`r`, `br`, `cr`) and not the end of a word.
@@ -178,14 +178,14 @@ impl Lexer {
     fn char_or_lifetime(&mut self) {
         let escaped = self.peek(1) == Some('\\');
         if !escaped && self.peek(2) != Some('\'') {
-            return self.emit(Part::Code);
+            return self.emit(TokenClass::Code);
         }
-        self.emit(Part::Code);
-        self.emit_many(Part::Literal, if escaped { 2 } else { 1 });
+        self.emit(TokenClass::Code);
+        self.emit_many(TokenClass::Literal, if escaped { 2 } else { 1 });
         while self.peek(0).is_some_and(|it| it != '\'') {
-            self.emit(Part::Literal);
+            self.emit(TokenClass::Literal);
         }
-        self.emit(Part::Code);
+        self.emit(TokenClass::Code);
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn code(text: &str) -> String {
-        Source::new(text).code
+        RustSource::new(text).code
     }
 
     #[test]
@@ -211,14 +211,14 @@ mod tests {
 
     #[test]
     fn comments_nest_and_are_kept_apart() {
-        let source = Source::new("a /* b /* c */ d */ e // f\ng");
+        let source = RustSource::new("a /* b /* c */ d */ e // f\ng");
         assert_eq!(source.code, format!("a {} e {}\ng", " ".repeat(17), " ".repeat(4)));
         assert_eq!(source.comments, "  /* b /* c */ d */   // f\n ");
     }
 
     #[test]
     fn offsets_have_lines_and_brackets_have_partners() {
-        let source = Source::new("fn é() {\n  [\"]\"]\n}\n");
+        let source = RustSource::new("fn é() {\n  [\"]\"]\n}\n");
         let open = source.code.find('{').unwrap();
         assert_eq!(source.closing(open).map(|it| source.line_of(it)), Some(3));
         assert_eq!(source.line_of(0), 1);

@@ -24,7 +24,7 @@ pub(super) fn cells(line: &str) -> Option<Vec<String>> {
 }
 
 /// Whether these are the cells of the line between a table's head and its body.
-pub(super) fn is_ruler(cells: &[String]) -> bool {
+pub(super) fn is_delimiter_row(cells: &[String]) -> bool {
     cells.iter().all(|it| !it.is_empty() && it.chars().all(|char| matches!(char, '-' | ':')))
 }
 
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn the_ruler_is_not_a_row() {
-        assert!(is_ruler(&cells("| --- | :-: |").unwrap()));
-        assert!(!is_ruler(&cells("| --- | x |").unwrap()));
+        assert!(is_delimiter_row(&cells("| --- | :-: |").unwrap()));
+        assert!(!is_delimiter_row(&cells("| --- | x |").unwrap()));
     }
 
     #[test]

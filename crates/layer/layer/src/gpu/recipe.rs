@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
 use lavascope_record::check::check;
@@ -70,7 +70,7 @@ pub(super) struct KeptRenderPass {
 struct CollectedHandles(RefCell<Vec<u64>>);
 
 impl IdResolver for CollectedHandles {
-    fn id(&self, ty: HandleType, handle: u64, _: Access) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, _: HandleAccess) -> ObjectId {
         let mut all = self.0.borrow_mut();
         all.push(handle);
         ObjectId::new(ty, all.len() as u64 - 1).unwrap_or(ObjectId::unknown(ty))

@@ -1,6 +1,6 @@
 //! Every command that creates something, called by its description with structures that say little but their type.
 
-use lavascope_abi::desc::{Direction, Field, Layout, Len, Level, Pointer, Target, Ty};
+use lavascope_abi::desc::{Direction, Field, Layout, Len, CommandLevel, Pointer, Pointee, Ty};
 use lavascope_abi::*;
 
 use super::world::{TestDevice, out, vk};
@@ -37,7 +37,7 @@ fn target(layout: Option<&Layout>) -> Vec<u64> {
 fn created(layout: &'static Layout) -> Option<(&'static Field, &'static Pointer)> {
     layout.fields.iter().find_map(|field| match &field.ty {
         Ty::Pointer(pointer) if pointer.direction == Direction::Out => match pointer.to {
-            Target::Handle(ty) if !ty.is_dispatchable() => Some((field, *pointer)),
+            Pointee::Handle(ty) if !ty.is_dispatchable() => Some((field, *pointer)),
             _ => None,
         },
         _ => None,
@@ -64,11 +64,11 @@ fn every_creation_succeeds_with_a_handle() {
                 (Ty::Handle(HandleType::PhysicalDevice), _) => world.physical.0,
                 (Ty::Handle(HandleType::Device), _) => world.device.0,
                 (Ty::Pointer(it), _) => {
-                    let layout = if let Target::Struct(layout) = &it.to { Some(*layout) } else { None };
+                    let layout = if let Pointee::Struct(layout) = &it.to { Some(*layout) } else { None };
                     memory.push(target(layout));
                     memory.last_mut().map_or(0, |it| it.as_mut_ptr().expose_provenance() as u64)
                 }
-                (Ty::Opaque, Level::Device | Level::Instance | Level::PhysicalDevice | Level::Global) => 0,
+                (Ty::Opaque, CommandLevel::Device | CommandLevel::Instance | CommandLevel::PhysicalDevice | CommandLevel::Global) => 0,
                 // Counts of arrays.
                 (Ty::U32, _) => 1,
                 _ => 0,

@@ -2,7 +2,7 @@
 
 pub(crate) mod in_place;
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 
 use crate::pack::IdResolver;
@@ -63,7 +63,7 @@ unsafe impl FastPack for BufferMemoryBarrier {
         unsafe {
             lines.zero(at + 4, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 32, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 32, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -87,7 +87,7 @@ unsafe impl FastPack for BufferMemoryBarrier2 {
         unsafe {
             lines.zero(at + 4, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 56, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 56, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -130,7 +130,7 @@ unsafe impl FastPack for CommandBufferSubmitInfo {
             lines.zero(at + 4, 4);
             lines.zero(at + 28, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 16, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+            lines.handle(at + 16, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -157,8 +157,8 @@ unsafe impl FastPack for CopyBufferInfo2 {
             lines.zero(at + 4, 4);
             lines.zero(at + 36, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 16, HandleType::Buffer, it.src_buffer.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 16, HandleType::Buffer, it.src_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
             lines.blocks(at + 40, it.p_regions, it.region_count as usize);
         }
     }
@@ -226,7 +226,7 @@ unsafe impl FastPack for ImageMemoryBarrier {
             lines.zero(at + 4, 4);
             lines.zero(at + 68, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 40, HandleType::Image, it.image.0, Access::Shared);
+            lines.handle(at + 40, HandleType::Image, it.image.0, HandleAccess::Shared);
         }
     }
 }
@@ -251,7 +251,7 @@ unsafe impl FastPack for ImageMemoryBarrier2 {
             lines.zero(at + 4, 4);
             lines.zero(at + 92, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 64, HandleType::Image, it.image.0, Access::Shared);
+            lines.handle(at + 64, HandleType::Image, it.image.0, HandleAccess::Shared);
         }
     }
 }
@@ -330,8 +330,8 @@ unsafe impl FastPack for RenderPassBeginInfo {
             lines.zero(at + 4, 4);
             lines.zero(at + 52, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 16, HandleType::RenderPass, it.render_pass.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Framebuffer, it.framebuffer.0, Access::Shared);
+            lines.handle(at + 16, HandleType::RenderPass, it.render_pass.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Framebuffer, it.framebuffer.0, HandleAccess::Shared);
             lines.blocks(at + 56, it.p_clear_values, it.clear_value_count as usize);
         }
     }
@@ -357,8 +357,8 @@ unsafe impl FastPack for RenderingAttachmentInfo {
             lines.zero(at + 4, 4);
             lines.zero(at + 68, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 16, HandleType::ImageView, it.image_view.0, Access::Shared);
-            lines.handle(at + 32, HandleType::ImageView, it.resolve_image_view.0, Access::Shared);
+            lines.handle(at + 16, HandleType::ImageView, it.image_view.0, HandleAccess::Shared);
+            lines.handle(at + 32, HandleType::ImageView, it.resolve_image_view.0, HandleAccess::Shared);
         }
     }
 }
@@ -411,7 +411,7 @@ unsafe impl FastPack for SemaphoreSubmitInfo {
             lines.zero(at + 4, 4);
             lines.zero(at + 44, 4);
             lines.word(at + 8, 0);
-            lines.handle(at + 16, HandleType::Semaphore, it.semaphore.0, Access::Shared);
+            lines.handle(at + 16, HandleType::Semaphore, it.semaphore.0, HandleAccess::Shared);
         }
     }
 }
@@ -439,10 +439,10 @@ unsafe impl FastPack for SubmitInfo {
             lines.zero(at + 44, 4);
             lines.zero(at + 60, 4);
             lines.word(at + 8, 0);
-            lines.handles(at + 24, it.p_wait_semaphores.0, it.wait_semaphore_count as usize, HandleType::Semaphore, Access::Shared);
+            lines.handles(at + 24, it.p_wait_semaphores.0, it.wait_semaphore_count as usize, HandleType::Semaphore, HandleAccess::Shared);
             lines.values(at + 32, it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4);
-            lines.handles(at + 48, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, Access::Shared);
-            lines.handles(at + 64, it.p_signal_semaphores.0, it.signal_semaphore_count as usize, HandleType::Semaphore, Access::Shared);
+            lines.handles(at + 48, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, HandleAccess::Shared);
+            lines.handles(at + 64, it.p_signal_semaphores.0, it.signal_semaphore_count as usize, HandleType::Semaphore, HandleAccess::Shared);
         }
     }
 }
@@ -492,8 +492,8 @@ unsafe impl FastPack for CmdBeginGpaSessionAMDParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginGpaSessionAMD` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, HandleAccess::Shared);
         }
     }
 }
@@ -518,8 +518,8 @@ unsafe impl FastPack for CmdBeginQueryParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginQuery` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -545,8 +545,8 @@ unsafe impl FastPack for CmdBeginQueryIndexedEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginQueryIndexedEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -579,7 +579,7 @@ unsafe impl FastPack for CmdBeginRenderPassParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 8, it.p_render_pass_begin, 1);
         }
     }
@@ -612,7 +612,7 @@ unsafe impl FastPack for CmdBeginRenderingParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginRendering` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 8, it.p_rendering_info, 1);
         }
     }
@@ -638,8 +638,8 @@ unsafe impl FastPack for CmdBeginShaderInstrumentationARMParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBeginShaderInstrumentationARM` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::ShaderInstrumentationARM, it.instrumentation.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::ShaderInstrumentationARM, it.instrumentation.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -666,8 +666,8 @@ unsafe impl FastPack for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
         unsafe {
             lines.zero(at + 12, 4);
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, HandleAccess::Shared);
         }
     }
 }
@@ -700,9 +700,9 @@ unsafe impl FastPack for CmdBindDescriptorSetsParams {
         unsafe {
             lines.zero(at + 12, 4);
             lines.zero(at + 44, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, Access::Shared);
-            lines.handles(at + 32, it.p_descriptor_sets.0, it.descriptor_set_count as usize, HandleType::DescriptorSet, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, HandleAccess::Shared);
+            lines.handles(at + 32, it.p_descriptor_sets.0, it.descriptor_set_count as usize, HandleType::DescriptorSet, HandleAccess::Shared);
             lines.values(at + 48, it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4);
         }
     }
@@ -729,8 +729,8 @@ unsafe impl FastPack for CmdBindIndexBufferParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindIndexBuffer` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -756,8 +756,8 @@ unsafe impl FastPack for CmdBindIndexBuffer2Params {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindIndexBuffer2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 36, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -783,8 +783,8 @@ unsafe impl FastPack for CmdBindInvocationMaskHUAWEIParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindInvocationMaskHUAWEI` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::ImageView, it.image_view.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::ImageView, it.image_view.0, HandleAccess::Shared);
         }
     }
 }
@@ -810,8 +810,8 @@ unsafe impl FastPack for CmdBindPipelineParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindPipeline` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, HandleAccess::Shared);
         }
     }
 }
@@ -838,8 +838,8 @@ unsafe impl FastPack for CmdBindPipelineShaderGroupNVParams {
         unsafe {
             lines.zero(at + 12, 4);
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, HandleAccess::Shared);
         }
     }
 }
@@ -865,8 +865,8 @@ unsafe impl FastPack for CmdBindShadingRateImageNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindShadingRateImageNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::ImageView, it.image_view.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::ImageView, it.image_view.0, HandleAccess::Shared);
         }
     }
 }
@@ -897,8 +897,8 @@ unsafe impl FastPack for CmdBindVertexBuffersParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindVertexBuffers` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, HandleAccess::Shared);
             lines.values(at + 24, it.p_offsets.0, it.binding_count as usize * 8);
         }
     }
@@ -930,8 +930,8 @@ unsafe impl FastPack for CmdBindVertexBuffers2Params {
         // SAFETY: by the contract the copy of the parameters of `vkCmdBindVertexBuffers2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, HandleAccess::Shared);
             lines.values(at + 24, it.p_offsets.0, it.binding_count as usize * 8);
             lines.values(at + 32, it.p_sizes.0, it.binding_count as usize * 8);
             lines.values(at + 40, it.p_strides.0, it.binding_count as usize * 8);
@@ -968,9 +968,9 @@ unsafe impl FastPack for CmdBlitImageParams {
         unsafe {
             lines.zero(at + 20, 4);
             lines.zero(at + 52, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Image, it.src_image.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Image, it.dst_image.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Image, it.src_image.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Image, it.dst_image.0, HandleAccess::Shared);
             lines.blocks(at + 40, it.p_regions, it.region_count as usize);
         }
     }
@@ -1005,7 +1005,7 @@ unsafe impl FastPack for CmdClearAttachmentsParams {
         unsafe {
             lines.zero(at + 12, 4);
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_attachments, it.attachment_count as usize);
             lines.blocks(at + 32, it.p_rects, it.rect_count as usize);
         }
@@ -1033,9 +1033,9 @@ unsafe impl FastPack for CmdCopyAccelerationStructureNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyAccelerationStructureNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::AccelerationStructureNV, it.dst.0, Access::Shared);
-            lines.handle(at + 16, HandleType::AccelerationStructureNV, it.src.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::AccelerationStructureNV, it.dst.0, HandleAccess::Shared);
+            lines.handle(at + 16, HandleType::AccelerationStructureNV, it.src.0, HandleAccess::Shared);
         }
     }
 }
@@ -1068,9 +1068,9 @@ unsafe impl FastPack for CmdCopyBufferParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, Access::Shared);
-            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
             lines.blocks(at + 32, it.p_regions, it.region_count as usize);
         }
     }
@@ -1103,7 +1103,7 @@ unsafe impl FastPack for CmdCopyBuffer2Params {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBuffer2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 8, it.p_copy_buffer_info, 1);
         }
     }
@@ -1136,9 +1136,9 @@ unsafe impl FastPack for CmdCopyBufferToImageParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBufferToImage` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, Access::Shared);
-            lines.handle(at + 16, HandleType::Image, it.dst_image.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 16, HandleType::Image, it.dst_image.0, HandleAccess::Shared);
             lines.blocks(at + 32, it.p_regions, it.region_count as usize);
         }
     }
@@ -1164,8 +1164,8 @@ unsafe impl FastPack for CmdCopyGpaSessionResultsAMDParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyGpaSessionResultsAMD` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, HandleAccess::Shared);
         }
     }
 }
@@ -1198,9 +1198,9 @@ unsafe impl FastPack for CmdCopyImageParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Image, it.src_image.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Image, it.dst_image.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Image, it.src_image.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Image, it.dst_image.0, HandleAccess::Shared);
             lines.blocks(at + 40, it.p_regions, it.region_count as usize);
         }
     }
@@ -1226,7 +1226,7 @@ unsafe impl FastPack for CmdCopyMemoryIndirectNVParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyMemoryIndirectNV` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1252,9 +1252,9 @@ unsafe impl FastPack for CmdCopyQueryPoolResultsParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdCopyQueryPoolResults` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 52, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1279,7 +1279,7 @@ unsafe impl FastPack for CmdDebugMarkerEndEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDebugMarkerEndEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1304,7 +1304,7 @@ unsafe impl FastPack for CmdDecompressMemoryIndirectCountEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDecompressMemoryIndirectCountEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1330,7 +1330,7 @@ unsafe impl FastPack for CmdDecompressMemoryIndirectCountNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDecompressMemoryIndirectCountNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1356,7 +1356,7 @@ unsafe impl FastPack for CmdDispatchParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatch` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1381,7 +1381,7 @@ unsafe impl FastPack for CmdDispatchBaseParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchBase` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1406,7 +1406,7 @@ unsafe impl FastPack for CmdDispatchGraphIndirectCountAMDXParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchGraphIndirectCountAMDX` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1431,8 +1431,8 @@ unsafe impl FastPack for CmdDispatchIndirectParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchIndirect` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1457,7 +1457,7 @@ unsafe impl FastPack for CmdDrawParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDraw` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1483,7 +1483,7 @@ unsafe impl FastPack for CmdDrawClusterHUAWEIParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawClusterHUAWEI` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1508,8 +1508,8 @@ unsafe impl FastPack for CmdDrawClusterIndirectHUAWEIParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawClusterIndirectHUAWEI` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1535,7 +1535,7 @@ unsafe impl FastPack for CmdDrawIndexedParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexed` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1560,8 +1560,8 @@ unsafe impl FastPack for CmdDrawIndexedIndirectParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexedIndirect` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1586,9 +1586,9 @@ unsafe impl FastPack for CmdDrawIndexedIndirectCountParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexedIndirectCount` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1613,8 +1613,8 @@ unsafe impl FastPack for CmdDrawIndirectParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirect` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1639,8 +1639,8 @@ unsafe impl FastPack for CmdDrawIndirectByteCountEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirectByteCountEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::Buffer, it.counter_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::Buffer, it.counter_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1665,9 +1665,9 @@ unsafe impl FastPack for CmdDrawIndirectCountParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirectCount` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1693,7 +1693,7 @@ unsafe impl FastPack for CmdDrawMeshTasksEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1718,9 +1718,9 @@ unsafe impl FastPack for CmdDrawMeshTasksIndirectCountEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectCountEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1745,9 +1745,9 @@ unsafe impl FastPack for CmdDrawMeshTasksIndirectCountNVParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectCountNV` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1772,8 +1772,8 @@ unsafe impl FastPack for CmdDrawMeshTasksIndirectEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1798,8 +1798,8 @@ unsafe impl FastPack for CmdDrawMeshTasksIndirectNVParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectNV` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -1824,7 +1824,7 @@ unsafe impl FastPack for CmdDrawMeshTasksNVParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksNV` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1849,7 +1849,7 @@ unsafe impl FastPack for CmdEndConditionalRenderingEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndConditionalRenderingEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1874,7 +1874,7 @@ unsafe impl FastPack for CmdEndDebugUtilsLabelEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndDebugUtilsLabelEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -1900,8 +1900,8 @@ unsafe impl FastPack for CmdEndGpaSampleAMDParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndGpaSampleAMD` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, HandleAccess::Shared);
         }
     }
 }
@@ -1926,8 +1926,8 @@ unsafe impl FastPack for CmdEndGpaSessionAMDParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndGpaSessionAMD` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, HandleAccess::Shared);
         }
     }
 }
@@ -1953,8 +1953,8 @@ unsafe impl FastPack for CmdEndQueryParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndQuery` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -1979,8 +1979,8 @@ unsafe impl FastPack for CmdEndQueryIndexedEXTParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndQueryIndexedEXT` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -2005,7 +2005,7 @@ unsafe impl FastPack for CmdEndRenderPassParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndRenderPass` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2030,7 +2030,7 @@ unsafe impl FastPack for CmdEndRenderingParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndRendering` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2055,7 +2055,7 @@ unsafe impl FastPack for CmdEndShaderInstrumentationARMParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdEndShaderInstrumentationARM` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2087,8 +2087,8 @@ unsafe impl FastPack for CmdExecuteCommandsParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handles(at + 16, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handles(at + 16, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, HandleAccess::Shared);
         }
     }
 }
@@ -2114,8 +2114,8 @@ unsafe impl FastPack for CmdFillBufferParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdFillBuffer` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 36, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -2140,8 +2140,8 @@ unsafe impl FastPack for CmdInitializeGraphScratchMemoryAMDXParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdInitializeGraphScratchMemoryAMDX` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
-            lines.handle(at + 8, HandleType::Pipeline, it.execution_graph.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 8, HandleType::Pipeline, it.execution_graph.0, HandleAccess::Shared);
         }
     }
 }
@@ -2167,7 +2167,7 @@ unsafe impl FastPack for CmdNextSubpassParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdNextSubpass` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2201,7 +2201,7 @@ unsafe impl FastPack for CmdPipelineBarrierParams {
         unsafe {
             lines.zero(at + 36, 4);
             lines.zero(at + 52, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 24, it.p_memory_barriers, it.memory_barrier_count as usize);
             lines.blocks(at + 40, it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize);
             lines.blocks(at + 56, it.p_image_memory_barriers, it.image_memory_barrier_count as usize);
@@ -2236,7 +2236,7 @@ unsafe impl FastPack for CmdPipelineBarrier2Params {
         // SAFETY: by the contract the copy of the parameters of `vkCmdPipelineBarrier2` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 8, it.p_dependency_info, 1);
         }
     }
@@ -2269,8 +2269,8 @@ unsafe impl FastPack for CmdPushConstantsParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::PipelineLayout, it.layout.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::PipelineLayout, it.layout.0, HandleAccess::Shared);
             lines.values(at + 32, it.p_values.0, it.size as usize * 1);
         }
     }
@@ -2297,8 +2297,8 @@ unsafe impl FastPack for CmdResetEventParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdResetEvent` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Event, it.event.0, HandleAccess::Shared);
         }
     }
 }
@@ -2323,8 +2323,8 @@ unsafe impl FastPack for CmdResetEvent2Params {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdResetEvent2` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Event, it.event.0, HandleAccess::Shared);
         }
     }
 }
@@ -2349,8 +2349,8 @@ unsafe impl FastPack for CmdResetQueryPoolParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdResetQueryPool` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -2376,7 +2376,7 @@ unsafe impl FastPack for CmdSetAlphaToCoverageEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetAlphaToCoverageEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2402,7 +2402,7 @@ unsafe impl FastPack for CmdSetAlphaToOneEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetAlphaToOneEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2428,7 +2428,7 @@ unsafe impl FastPack for CmdSetAttachmentFeedbackLoopEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetAttachmentFeedbackLoopEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2454,7 +2454,7 @@ unsafe impl FastPack for CmdSetConservativeRasterizationModeEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetConservativeRasterizationModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2480,7 +2480,7 @@ unsafe impl FastPack for CmdSetCoverageModulationModeNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageModulationModeNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2506,7 +2506,7 @@ unsafe impl FastPack for CmdSetCoverageModulationTableEnableNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageModulationTableEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2532,7 +2532,7 @@ unsafe impl FastPack for CmdSetCoverageReductionModeNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageReductionModeNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2558,7 +2558,7 @@ unsafe impl FastPack for CmdSetCoverageToColorEnableNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageToColorEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2584,7 +2584,7 @@ unsafe impl FastPack for CmdSetCoverageToColorLocationNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageToColorLocationNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2610,7 +2610,7 @@ unsafe impl FastPack for CmdSetCullModeParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetCullMode` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2636,7 +2636,7 @@ unsafe impl FastPack for CmdSetDepthBiasParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBias` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2662,7 +2662,7 @@ unsafe impl FastPack for CmdSetDepthBiasEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBiasEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2687,7 +2687,7 @@ unsafe impl FastPack for CmdSetDepthBoundsParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBounds` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2713,7 +2713,7 @@ unsafe impl FastPack for CmdSetDepthBoundsTestEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBoundsTestEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2739,7 +2739,7 @@ unsafe impl FastPack for CmdSetDepthClampEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClampEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2765,7 +2765,7 @@ unsafe impl FastPack for CmdSetDepthClipEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClipEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2791,7 +2791,7 @@ unsafe impl FastPack for CmdSetDepthClipNegativeOneToOneEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClipNegativeOneToOneEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2817,7 +2817,7 @@ unsafe impl FastPack for CmdSetDepthCompareOpParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthCompareOp` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2843,7 +2843,7 @@ unsafe impl FastPack for CmdSetDepthTestEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthTestEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2869,7 +2869,7 @@ unsafe impl FastPack for CmdSetDepthWriteEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthWriteEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2895,7 +2895,7 @@ unsafe impl FastPack for CmdSetDeviceMaskParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDeviceMask` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2921,7 +2921,7 @@ unsafe impl FastPack for CmdSetDiscardRectangleEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDiscardRectangleEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2947,7 +2947,7 @@ unsafe impl FastPack for CmdSetDiscardRectangleModeEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetDiscardRectangleModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -2973,8 +2973,8 @@ unsafe impl FastPack for CmdSetEventParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetEvent` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 20, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Event, it.event.0, HandleAccess::Shared);
         }
     }
 }
@@ -3000,7 +3000,7 @@ unsafe impl FastPack for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetExtraPrimitiveOverestimationSizeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3026,7 +3026,7 @@ unsafe impl FastPack for CmdSetFrontFaceParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetFrontFace` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3052,7 +3052,7 @@ unsafe impl FastPack for CmdSetLineRasterizationModeEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineRasterizationModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3078,7 +3078,7 @@ unsafe impl FastPack for CmdSetLineStippleParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineStipple` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 14, 2);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3104,7 +3104,7 @@ unsafe impl FastPack for CmdSetLineStippleEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineStippleEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3130,7 +3130,7 @@ unsafe impl FastPack for CmdSetLineWidthParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineWidth` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3156,7 +3156,7 @@ unsafe impl FastPack for CmdSetLogicOpEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLogicOpEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3182,7 +3182,7 @@ unsafe impl FastPack for CmdSetLogicOpEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetLogicOpEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3208,7 +3208,7 @@ unsafe impl FastPack for CmdSetPatchControlPointsEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPatchControlPointsEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3234,7 +3234,7 @@ unsafe impl FastPack for CmdSetPolygonModeEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPolygonModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3260,7 +3260,7 @@ unsafe impl FastPack for CmdSetPrimitiveRestartEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveRestartEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3286,7 +3286,7 @@ unsafe impl FastPack for CmdSetPrimitiveRestartIndexEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveRestartIndexEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3312,7 +3312,7 @@ unsafe impl FastPack for CmdSetPrimitiveTopologyParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveTopology` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3338,7 +3338,7 @@ unsafe impl FastPack for CmdSetProvokingVertexModeEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetProvokingVertexModeEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3364,7 +3364,7 @@ unsafe impl FastPack for CmdSetRasterizationSamplesEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizationSamplesEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3390,7 +3390,7 @@ unsafe impl FastPack for CmdSetRasterizationStreamEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizationStreamEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3416,7 +3416,7 @@ unsafe impl FastPack for CmdSetRasterizerDiscardEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizerDiscardEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3442,7 +3442,7 @@ unsafe impl FastPack for CmdSetRayTracingPipelineStackSizeKHRParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRayTracingPipelineStackSizeKHR` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3468,7 +3468,7 @@ unsafe impl FastPack for CmdSetRepresentativeFragmentTestEnableNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetRepresentativeFragmentTestEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3494,7 +3494,7 @@ unsafe impl FastPack for CmdSetSampleLocationsEnableEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetSampleLocationsEnableEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3526,7 +3526,7 @@ unsafe impl FastPack for CmdSetScissorParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetScissor` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_scissors, it.scissor_count as usize);
         }
     }
@@ -3560,7 +3560,7 @@ unsafe impl FastPack for CmdSetScissorWithCountParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_scissors, it.scissor_count as usize);
         }
     }
@@ -3587,7 +3587,7 @@ unsafe impl FastPack for CmdSetShadingRateImageEnableNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetShadingRateImageEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3612,7 +3612,7 @@ unsafe impl FastPack for CmdSetStencilCompareMaskParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilCompareMask` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3638,7 +3638,7 @@ unsafe impl FastPack for CmdSetStencilOpParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilOp` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3663,7 +3663,7 @@ unsafe impl FastPack for CmdSetStencilReferenceParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilReference` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3689,7 +3689,7 @@ unsafe impl FastPack for CmdSetStencilTestEnableParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilTestEnable` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3714,7 +3714,7 @@ unsafe impl FastPack for CmdSetStencilWriteMaskParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilWriteMask` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3740,7 +3740,7 @@ unsafe impl FastPack for CmdSetTessellationDomainOriginEXTParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetTessellationDomainOriginEXT` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3772,7 +3772,7 @@ unsafe impl FastPack for CmdSetViewportParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewport` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_viewports, it.viewport_count as usize);
         }
     }
@@ -3799,7 +3799,7 @@ unsafe impl FastPack for CmdSetViewportWScalingEnableNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewportWScalingEnableNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3832,7 +3832,7 @@ unsafe impl FastPack for CmdSetViewportWithCountParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_viewports, it.viewport_count as usize);
         }
     }
@@ -3858,7 +3858,7 @@ unsafe impl FastPack for CmdSubpassShadingHUAWEIParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdSubpassShadingHUAWEI` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3883,7 +3883,7 @@ unsafe impl FastPack for CmdTraceRaysIndirect2KHRParams {
     unsafe fn finish_copy<I: IdResolver + ?Sized>(it: &Self, at: usize, lines: &mut RecordWriter<'_, I>) {
         // SAFETY: by the contract the copy of the parameters of `vkCmdTraceRaysIndirect2KHR` lies at `at`; these are its fields.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -3909,11 +3909,11 @@ unsafe impl FastPack for CmdTraceRaysNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdTraceRaysNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 108, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.raygen_shader_binding_table_buffer.0, Access::Shared);
-            lines.handle(at + 24, HandleType::Buffer, it.miss_shader_binding_table_buffer.0, Access::Shared);
-            lines.handle(at + 48, HandleType::Buffer, it.hit_shader_binding_table_buffer.0, Access::Shared);
-            lines.handle(at + 72, HandleType::Buffer, it.callable_shader_binding_table_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.raygen_shader_binding_table_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.miss_shader_binding_table_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 48, HandleType::Buffer, it.hit_shader_binding_table_buffer.0, HandleAccess::Shared);
+            lines.handle(at + 72, HandleType::Buffer, it.callable_shader_binding_table_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -3944,8 +3944,8 @@ unsafe impl FastPack for CmdUpdateBufferParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdUpdateBuffer` lies at `at`. There is room
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
             lines.values(at + 32, it.p_data.0, it.data_size as usize * 1);
         }
     }
@@ -3972,8 +3972,8 @@ unsafe impl FastPack for CmdUpdatePipelineIndirectBufferNVParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdUpdatePipelineIndirectBufferNV` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, HandleAccess::Shared);
         }
     }
 }
@@ -3999,8 +3999,8 @@ unsafe impl FastPack for CmdWriteBufferMarker2AMDParams {
         // SAFETY: by the contract the copy of the parameters of `vkCmdWriteBufferMarker2AMD` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 36, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -4027,8 +4027,8 @@ unsafe impl FastPack for CmdWriteBufferMarkerAMDParams {
         unsafe {
             lines.zero(at + 12, 4);
             lines.zero(at + 36, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, HandleAccess::Shared);
         }
     }
 }
@@ -4055,8 +4055,8 @@ unsafe impl FastPack for CmdWriteTimestampParams {
         unsafe {
             lines.zero(at + 12, 4);
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -4082,8 +4082,8 @@ unsafe impl FastPack for CmdWriteTimestamp2Params {
         // SAFETY: by the contract the copy of the parameters of `vkCmdWriteTimestamp2` lies at `at`; these are its fields.
         unsafe {
             lines.zero(at + 28, 4);
-            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-            lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, HandleAccess::Exclusive);
+            lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, HandleAccess::Shared);
         }
     }
 }
@@ -4116,9 +4116,9 @@ unsafe impl FastPack for QueueSubmitParams {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::Queue, it.queue.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::Queue, it.queue.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_submits, it.submit_count as usize);
-            lines.handle(at + 24, HandleType::Fence, it.fence.0, Access::Exclusive);
+            lines.handle(at + 24, HandleType::Fence, it.fence.0, HandleAccess::Exclusive);
         }
     }
 }
@@ -4151,9 +4151,9 @@ unsafe impl FastPack for QueueSubmit2Params {
         // for what its pointers lead to, each to as many elements as the field says that counts them.
         unsafe {
             lines.zero(at + 12, 4);
-            lines.handle(at + 0, HandleType::Queue, it.queue.0, Access::Exclusive);
+            lines.handle(at + 0, HandleType::Queue, it.queue.0, HandleAccess::Exclusive);
             lines.blocks(at + 16, it.p_submits, it.submit_count as usize);
-            lines.handle(at + 24, HandleType::Fence, it.fence.0, Access::Exclusive);
+            lines.handle(at + 24, HandleType::Fence, it.fence.0, HandleAccess::Exclusive);
         }
     }
 }

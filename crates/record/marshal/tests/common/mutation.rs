@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, UnpackPurpose, RecordBuffer, Unpacker};
 use lavascope_record::facts::{PackContext, LibraryUse, SubpassUse};
 use lavascope_record::{Call, RecordFault, RecordPhase, Outcome, Omissions, check, print};
-use lavascope_sim::{Options, Random, World, mutate, random_image};
+use lavascope_sim::{CallOptions, Random, SyntheticObjects, mutate, random_call_memory};
 
 use crate::SimHandles;
 
@@ -36,22 +36,22 @@ pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
 /// Gives records of every command, each with what damage made of it.
 pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64], &[u64])) {
     let mut random = Random::new(seed);
-    let options = Options::WILD;
+    let options = CallOptions::UNRESTRICTED;
     let mut done = 0;
     while done < records {
         let command = Command::ALL[random.below(Command::ALL.len() as u64) as usize];
         let desc = command.desc();
         let is_leave = desc.outputs.is_some() && random.one_in(3);
         let layout = desc.outputs.filter(|_| is_leave).map_or(desc.parameters, |it| it.layout);
-        let memory = random_image(layout, &mut random, options);
+        let memory = random_call_memory(layout, &mut random, options);
         let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
         let mut stream = RecordBuffer::default();
-        let mut packer = Packer::new(&SimHandles, &World);
+        let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
         if is_leave {
-            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
+            // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all that it leads to.
             unsafe { packer.leave(&mut stream, command, image, done) };
         } else {
-            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
+            // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all that it leads to.
             unsafe { packer.enter(&mut stream, command, image, done) };
         }
         for _ in 0..50 {
@@ -105,8 +105,8 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
 struct Raw;
 
 impl IdResolver for Raw {
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
-        ObjectId::checked(handle, ty).unwrap_or(ObjectId::unknown(ty))
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
+        ObjectId::from_raw_typed(handle, ty).unwrap_or(ObjectId::unknown(ty))
     }
 }
 

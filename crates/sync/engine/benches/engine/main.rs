@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::time::Instant;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
-use lavascope_bench::{Bench, Entry, Suite};
+use lavascope_bench::{Bench, BenchEntry, Suite};
 use lavascope_engine::Engine;
 use lavascope_sync_ir::{Command, CommandBuffer};
 
@@ -167,13 +167,13 @@ fn add_frames<'a>(
     });
 }
 
-fn entry(unit: &str, ours: f64, limit: f64) -> Entry {
-    Entry { unit: unit.into(), ours, limit: Some(limit), ..Entry::default() }
+fn entry(unit: &str, ours: f64, limit: f64) -> BenchEntry {
+    BenchEntry { unit: unit.into(), ours, limit: Some(limit), ..BenchEntry::default() }
 }
 
 /// A million ranges: all written, all read by one stage, one of eight by a second one, one of eight behind a barrier
 /// of its own.
-fn bytes_per_range() -> Entry {
+fn bytes_per_range() -> BenchEntry {
     const RANGES: u64 = 1_000_000;
     let mut world = EngineFixture::new(RANGES, 1);
     let mut commands: Vec<Command> =
@@ -189,7 +189,7 @@ fn bytes_per_range() -> Entry {
 }
 
 /// Frames with resources that come and go: how much slower the last are than the first, and how much memory grew.
-fn steady() -> (Entry, Entry) {
+fn steady() -> (BenchEntry, BenchEntry) {
     // Worlds of other entries may be there too.
     let others = memory::used();
     let mut world = EngineFixture::new(1000, 1);
@@ -207,7 +207,7 @@ fn steady() -> (Entry, Entry) {
 
 /// Frames recorded by two threads at once, to those that two threads with an engine each record: nothing is shared
 /// while recording.
-fn two_threads() -> Entry {
+fn two_threads() -> BenchEntry {
     const FRAMES: usize = 4000;
     let record = |engine: &Engine| {
         for _ in 0..FRAMES {

@@ -2,11 +2,11 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_marshal::{IdResolver, Packer, RecordBuffer, outputs_image};
 use lavascope_record::check;
-use lavascope_sim::World;
+use lavascope_sim::SyntheticObjects;
 use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
 use lavascope_sync_ir::Program;
 
@@ -51,8 +51,8 @@ pub(crate) use {call, create, record};
 struct SimIds;
 
 impl IdResolver for SimIds {
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
-        World::id_of(ty, handle)
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
+        SyntheticObjects::id_of(ty, handle)
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn linear_image(extent: [u32; 2]) -> ImageCreateInfo {
 
 /// The handle of an object.
 pub(crate) fn handle(ty: HandleType, serial: u64) -> u64 {
-    World::handle_of(ty, serial)
+    SyntheticObjects::handle_of(ty, serial)
 }
 
 macro_rules! handles {
@@ -134,7 +134,7 @@ impl App<Collector> {
     }
 
     pub(crate) fn program(&self) -> &Program {
-        let id = World::id_of(HandleType::Device, device(DEVICE).0);
+        let id = SyntheticObjects::id_of(HandleType::Device, device(DEVICE).0);
         &self.tracker.listener.devices[&id].program
     }
 }
@@ -164,7 +164,7 @@ impl<L: Listener> App<L> {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        let mut packer = Packer::new(&SimIds, &World);
+        let mut packer = Packer::new(&SimIds, &SyntheticObjects);
         let mut stream = RecordBuffer::default();
         // SAFETY: the assertion says that they are the parameters of this command, and the borrow that they are alive; tests
         // write what they lead to beside them.

@@ -1,23 +1,23 @@
 //! An application in C memory: its calls become records.
 
-use lavascope_abi::desc::Access;
+use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::*;
 use lavascope_marshal::{IdResolver, Packer, RecordBuffer, outputs_image};
 use lavascope_record::{Record, check};
-use lavascope_sim::World;
+use lavascope_sim::SyntheticObjects;
 
 struct Names;
 
 impl IdResolver for Names {
-    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
-        World::id_of(ty, handle)
+    fn id(&self, ty: HandleType, handle: u64, _access: HandleAccess) -> ObjectId {
+        SyntheticObjects::id_of(ty, handle)
     }
 }
 
 macro_rules! handles {
     ($($name:ident, $ty:ident;)*) => { $(
         pub(crate) fn $name(serial: u64) -> $ty {
-            $ty(World::handle_of(HandleType::$ty, serial))
+            $ty(SyntheticObjects::handle_of(HandleType::$ty, serial))
         }
     )* };
 }
@@ -63,7 +63,7 @@ impl App {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        let mut packer = Packer::new(&Names, &World);
+        let mut packer = Packer::new(&Names, &SyntheticObjects);
         let mut stream = RecordBuffer::default();
         // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
         self.add(unsafe { packer.enter(&mut stream, command, params, self.calls) }.to_vec());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::bail;
 use serde::Serialize;
 
-use lavascope_abi::desc::{CommandDesc, Direction, EnumDesc, Layout, Level, ResultKind, Source, Target, Ty, Written};
+use lavascope_abi::desc::{CommandDesc, Direction, EnumDesc, Layout, CommandLevel, ResultKind, OutputSource, Pointee, Ty, Written};
 use lavascope_abi::{COMMANDS, HandleType, RESULT_ENUM, STRUCTURE_TYPE_ENUM, STRUCTURES};
 use lavascope_collections::nearest;
 
@@ -161,10 +161,10 @@ fn verdict_list(name: &str) -> Vec<ComponentVerdict> {
 
 fn command_info(desc: &'static CommandDesc) -> CommandInfo {
     let level = match desc.level {
-        Level::Global => "global",
-        Level::Instance => "instance",
-        Level::PhysicalDevice => "physical device",
-        Level::Device => "device",
+        CommandLevel::Global => "global",
+        CommandLevel::Instance => "instance",
+        CommandLevel::PhysicalDevice => "physical device",
+        CommandLevel::Device => "device",
     };
     CommandInfo {
         name: desc.name,
@@ -182,7 +182,7 @@ fn command_info(desc: &'static CommandDesc) -> CommandInfo {
 fn parameters(desc: &CommandDesc) -> Vec<FieldInfo> {
     let mut parameters = describe::fields(desc.parameters);
     for source in desc.outputs.iter().flat_map(|it| it.sources) {
-        let Source::Parameter { at, is_output: true } = source else { continue };
+        let OutputSource::Parameter { at, is_output: true } = source else { continue };
         // A count is a length on the way in, and only the outputs tell that it also comes back.
         let both_ways = parameters.iter_mut().find(|it| it.offset == *at && it.direction == Some("in"));
         if let Some(parameter) = both_ways {
@@ -199,7 +199,7 @@ fn without_const(ty: &str) -> String {
 
 fn returns(desc: &CommandDesc) -> String {
     let Some(outputs) = desc.outputs else { return "nothing".to_owned() };
-    let at = outputs.sources.iter().position(|it| *it == Source::Result);
+    let at = outputs.sources.iter().position(|it| *it == OutputSource::Result);
     match at.and_then(|it| outputs.layout.fields.get(it)) {
         Some(field) => describe::field_type(field),
         None => "nothing".to_owned(),
@@ -209,11 +209,11 @@ fn returns(desc: &CommandDesc) -> String {
 fn outputs(desc: &'static CommandDesc) -> Vec<OutputInfo> {
     let Some(outputs) = desc.outputs else { return vec![] };
     let name_at = |at| describe::field_at(desc.parameters, at).map_or("?", |it| it.name);
-    let from = |source: &Source| match source {
-        Source::Result => "the return value".to_owned(),
-        Source::Parameter { at, is_output: true } => format!("written through {}", name_at(*at)),
-        Source::Parameter { at, is_output: false } => format!("copied from {}, as a length", name_at(*at)),
-        Source::Through(place) => format!("copied from {}, as a length", describe::place_name(desc.parameters, *place)),
+    let from = |source: &OutputSource| match source {
+        OutputSource::Result => "the return value".to_owned(),
+        OutputSource::Parameter { at, is_output: true } => format!("written through {}", name_at(*at)),
+        OutputSource::Parameter { at, is_output: false } => format!("copied from {}, as a length", name_at(*at)),
+        OutputSource::Through(place) => format!("copied from {}, as a length", describe::place_name(desc.parameters, *place)),
     };
     let fields = outputs.layout.fields.iter().zip(outputs.sources);
     let ty = |field| without_const(&describe::field_type(field));
@@ -222,7 +222,7 @@ fn outputs(desc: &'static CommandDesc) -> Vec<OutputInfo> {
 
 fn outputs_written(desc: &CommandDesc) -> Option<String> {
     let outputs = desc.outputs?;
-    if outputs.sources.iter().all(|it| *it == Source::Result) {
+    if outputs.sources.iter().all(|it| *it == OutputSource::Result) {
         return None;
     }
     Some(match outputs.result {
@@ -255,17 +255,17 @@ fn structure_info(layout: &'static Layout) -> StructureInfo {
         fields: describe::fields(layout),
         used_by: users(&|ty| match ty {
             Ty::Struct(it) => std::ptr::eq(*it, layout),
-            _ => matches!(pointee(ty), Some((Target::Struct(it), _)) if std::ptr::eq(*it, layout)),
+            _ => matches!(pointee(ty), Some((Pointee::Struct(it), _)) if std::ptr::eq(*it, layout)),
         }),
         verdicts: verdict_list(layout.name),
     }
 }
 
 fn handle_info(handle: HandleType) -> HandleInfo {
-    let is_made = |ty: &Ty| matches!(pointee(ty), Some((Target::Handle(it), Direction::Out)) if *it == handle);
+    let is_made = |ty: &Ty| matches!(pointee(ty), Some((Pointee::Handle(it), Direction::Out)) if *it == handle);
     let is_used = |ty: &Ty| match ty {
         Ty::Handle(it) => *it == handle,
-        _ => matches!(pointee(ty), Some((Target::Handle(it), Direction::In)) if *it == handle),
+        _ => matches!(pointee(ty), Some((Pointee::Handle(it), Direction::In)) if *it == handle),
     };
     HandleInfo {
         name: handle.name(),
@@ -288,9 +288,9 @@ fn enum_info(desc: &'static EnumDesc) -> EnumInfo {
 }
 
 /// What is at the end of a pointer or of pointers to pointers.
-fn pointee(ty: &Ty) -> Option<(&'static Target, Direction)> {
+fn pointee(ty: &Ty) -> Option<(&'static Pointee, Direction)> {
     let Ty::Pointer(mut pointer) = *ty else { return None };
-    while let Target::Pointer(inner) = pointer.to {
+    while let Pointee::Pointer(inner) = pointer.to {
         pointer = inner;
     }
     Some((&pointer.to, pointer.direction))

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::Operation;
-use crate::common::{Buffer, Gpu, Place, Scope, scope, shader};
+use crate::common::{Buffer, Gpu, MemoryPlacement, BarrierScope, scope, shader};
 use crate::failure::Failure;
 
 pub(super) const WORDS: u32 = 256;
@@ -11,7 +11,7 @@ const SIZE: u64 = WORDS as u64 * 4;
 const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
 
 /// What all threads read and nobody changes.
-pub(super) struct Machine<'a> {
+pub(super) struct HandoffPipeline<'a> {
     pub(super) gpu: &'a Gpu,
     set_layout: vk::DescriptorSetLayout,
     layout: vk::PipelineLayout,
@@ -23,43 +23,43 @@ pub(super) struct Parcel {
     pub(super) index: usize,
     /// How many stops lie behind it.
     pub(super) visits: usize,
-    store: Store,
+    parcel_buffer: ParcelBuffer,
     /// Used in turn, so that a thread rarely has to wait for the device.
-    recorders: [Recorder; 2],
+    recorders: [ParcelRecorder; 2],
 }
 
 /// A buffer, and the descriptor set that names it.
-struct Store {
+struct ParcelBuffer {
     buffer: Buffer,
     pool: vk::DescriptorPool,
     set: vk::DescriptorSet,
 }
 
-struct Recorder {
+struct ParcelRecorder {
     pool: vk::CommandPool,
     commands: vk::CommandBuffer,
     fence: vk::Fence,
     /// What was replaced in the last recording, to be destroyed once the fence is signaled.
-    replaced: Vec<Store>,
+    replaced: Vec<ParcelBuffer>,
 }
 
-impl<'a> Machine<'a> {
-    pub(super) fn new(gpu: &'a Gpu) -> Result<Machine<'a>, Failure> {
+impl<'a> HandoffPipeline<'a> {
+    pub(super) fn new(gpu: &'a Gpu) -> Result<HandoffPipeline<'a>, Failure> {
         let set_layout = gpu.set_layout(&[STORAGE], vk::ShaderStageFlags::COMPUTE)?;
         let constants = vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 4 };
         let layout = gpu.pipeline_layout(&[set_layout], Some(constants))?;
         let pipeline = gpu.compute_pipeline(shader!("scramble.comp"), layout, &[])?;
-        Ok(Machine { gpu, set_layout, layout, pipeline })
+        Ok(HandoffPipeline { gpu, set_layout, layout, pipeline })
     }
 
     /// Reads all parcels into one list of words and ends them.
     pub(super) fn collect(&self, parcels: Vec<Parcel>) -> Result<Vec<u32>, Failure> {
         let gpu = self.gpu;
         let size = SIZE * parcels.len() as u64;
-        let target = gpu.buffer("arrived", size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+        let target = gpu.buffer("arrived", size, vk::BufferUsageFlags::TRANSFER_DST, MemoryPlacement::Host)?;
         gpu.run_once("collect", |commands| {
             for (at, parcel) in parcels.iter().enumerate() {
-                let source = &parcel.store.buffer;
+                let source = &parcel.parcel_buffer.buffer;
                 gpu.buffer_barrier(commands, source, any_write(), scope::COPY_READ);
                 let region = vk::BufferCopy::default().dst_offset(SIZE * at as u64).size(SIZE);
                 // SAFETY: live objects, recorded by this thread (lifetime, owner).
@@ -75,32 +75,32 @@ impl<'a> Machine<'a> {
 }
 
 impl Parcel {
-    pub(super) fn new(machine: &Machine, index: usize) -> Result<Parcel, Failure> {
-        let recorders = [Recorder::new(machine.gpu)?, Recorder::new(machine.gpu)?];
-        Ok(Parcel { index, visits: 0, store: Store::new(machine, index)?, recorders })
+    pub(super) fn new(machine: &HandoffPipeline, index: usize) -> Result<Parcel, Failure> {
+        let recorders = [ParcelRecorder::new(machine.gpu)?, ParcelRecorder::new(machine.gpu)?];
+        Ok(Parcel { index, visits: 0, parcel_buffer: ParcelBuffer::new(machine, index)?, recorders })
     }
 
     /// What is to be submitted for this stop.
     pub(super) fn record(
         &mut self,
-        machine: &Machine,
+        machine: &HandoffPipeline,
         operation: &Operation,
     ) -> Result<(vk::CommandBuffer, vk::Fence), Failure> {
         let gpu = machine.gpu;
         let at = self.visits % self.recorders.len();
         self.recorders[at].recycle(gpu)?;
-        let new = matches!(operation, Operation::Move).then(|| Store::new(machine, self.index)).transpose()?;
+        let new = matches!(operation, Operation::Move).then(|| ParcelBuffer::new(machine, self.index)).transpose()?;
         let (commands, is_first) = (self.recorders[at].commands, self.visits == 0);
         gpu.record(commands, || {
-            let buffer = &self.store.buffer;
+            let buffer = &self.parcel_buffer.buffer;
             if is_first {
                 gpu.fill_buffer(commands, buffer, (0, SIZE), 0);
             }
-            gpu.buffer_barrier(commands, buffer, any_write().or(any_read()), any_write().or(any_read()));
-            self.store.record(machine, commands, operation, new.as_ref());
+            gpu.buffer_barrier(commands, buffer, any_write().union(any_read()), any_write().union(any_read()));
+            self.parcel_buffer.record(machine, commands, operation, new.as_ref());
         })?;
         if let Some(new) = new {
-            let old = std::mem::replace(&mut self.store, new);
+            let old = std::mem::replace(&mut self.parcel_buffer, new);
             self.recorders[at].replaced.push(old);
         }
         self.visits += 1;
@@ -116,25 +116,25 @@ impl Parcel {
                 gpu.device.destroy_fence(recorder.fence, None);
             }
         }
-        self.store.end(gpu);
+        self.parcel_buffer.end(gpu);
         Ok(())
     }
 }
 
-impl Store {
-    fn new(machine: &Machine, index: usize) -> Result<Store, Failure> {
+impl ParcelBuffer {
+    fn new(machine: &HandoffPipeline, index: usize) -> Result<ParcelBuffer, Failure> {
         let gpu = machine.gpu;
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST;
-        let buffer = gpu.loose_buffer(&format!("parcel {index}"), SIZE, usage, Place::Device)?;
-        let pool = gpu.loose_descriptor_pool(1, &[(STORAGE, 1)], vk::DescriptorPoolCreateFlags::empty())?;
+        let buffer = gpu.unowned_buffer(&format!("parcel {index}"), SIZE, usage, MemoryPlacement::Device)?;
+        let pool = gpu.unowned_descriptor_pool(1, &[(STORAGE, 1)], vk::DescriptorPoolCreateFlags::empty())?;
         let set = gpu.descriptor_set(pool, machine.set_layout)?;
         gpu.write_buffers(set, (0, 0), STORAGE, &[buffer]);
-        Ok(Store { buffer, pool, set })
+        Ok(ParcelBuffer { buffer, pool, set })
     }
 
-    fn record(&self, machine: &Machine, commands: vk::CommandBuffer, operation: &Operation, new: Option<&Store>) {
+    fn record(&self, machine: &HandoffPipeline, commands: vk::CommandBuffer, operation: &Operation, new: Option<&ParcelBuffer>) {
         let (gpu, handle) = (machine.gpu, self.buffer.handle);
         let bytes = |words: u32| u64::from(words) * 4;
         match operation {
@@ -176,11 +176,11 @@ impl Store {
     }
 }
 
-impl Recorder {
-    fn new(gpu: &Gpu) -> Result<Recorder, Failure> {
-        let pool = gpu.loose_command_pool(gpu.main)?;
+impl ParcelRecorder {
+    fn new(gpu: &Gpu) -> Result<ParcelRecorder, Failure> {
+        let pool = gpu.unowned_command_pool(gpu.main)?;
         let commands = gpu.command_buffer(pool, vk::CommandBufferLevel::PRIMARY)?;
-        Ok(Recorder { pool, commands, fence: gpu.loose_fence(vk::FenceCreateFlags::SIGNALED)?, replaced: Vec::new() })
+        Ok(ParcelRecorder { pool, commands, fence: gpu.unowned_fence(vk::FenceCreateFlags::SIGNALED)?, replaced: Vec::new() })
     }
 
     /// Waits for the last use, and makes the recorder as good as new.
@@ -199,10 +199,10 @@ impl Recorder {
     }
 }
 
-fn any_read() -> Scope {
-    scope::COPY_READ.or(scope::COMPUTE_READ)
+fn any_read() -> BarrierScope {
+    scope::COPY_READ.union(scope::COMPUTE_READ)
 }
 
-fn any_write() -> Scope {
-    scope::COPY_WRITE.or(scope::COMPUTE_WRITE)
+fn any_write() -> BarrierScope {
+    scope::COPY_WRITE.union(scope::COMPUTE_WRITE)
 }

@@ -6,13 +6,13 @@ use lavascope_sync_ir::{
     SetEvent, WaitEvents, DependencyTarget,
 };
 
-use super::{Care, Maker, Usage, Uses, rendering::ATTACHMENTS};
+use super::{DependencyStyle, ProgramGenerator, StageAccessMasks, CommandBufferTraits, rendering::ATTACHMENTS};
 use crate::hazard::masks::is_write;
 
-type Use = (u64, u64);
+type StageAccessPair = (u64, u64);
 
 /// What queues without graphics can do to buffers.
-const BUFFER_COMPUTE: &[Use] = &[
+const BUFFER_COMPUTE: &[StageAccessPair] = &[
     (S::COMPUTE_SHADER.0, A::SHADER_STORAGE_READ.0),
     (S::COMPUTE_SHADER.0, A::SHADER_STORAGE_WRITE.0),
     (S::COMPUTE_SHADER.0, A::UNIFORM_READ.0),
@@ -21,7 +21,7 @@ const BUFFER_COMPUTE: &[Use] = &[
     (S::CLEAR.0, A::TRANSFER_WRITE.0),
     (S::DRAW_INDIRECT.0, A::INDIRECT_COMMAND_READ.0),
 ];
-const BUFFER_GRAPHICS: &[Use] = &[
+const BUFFER_GRAPHICS: &[StageAccessPair] = &[
     (S::VERTEX_SHADER.0, A::SHADER_STORAGE_READ.0),
     (S::VERTEX_SHADER.0, A::UNIFORM_READ.0),
     (S::FRAGMENT_SHADER.0, A::SHADER_STORAGE_READ.0),
@@ -29,14 +29,14 @@ const BUFFER_GRAPHICS: &[Use] = &[
     (S::INDEX_INPUT.0, A::INDEX_READ.0),
     (S::VERTEX_ATTRIBUTE_INPUT.0, A::VERTEX_ATTRIBUTE_READ.0),
 ];
-const IMAGE_COMPUTE: &[Use] = &[
+const IMAGE_COMPUTE: &[StageAccessPair] = &[
     (S::COMPUTE_SHADER.0, A::SHADER_SAMPLED_READ.0),
     (S::COMPUTE_SHADER.0, A::SHADER_STORAGE_WRITE.0),
     (S::COPY.0, A::TRANSFER_READ.0),
     (S::COPY.0, A::TRANSFER_WRITE.0),
     (S::CLEAR.0, A::TRANSFER_WRITE.0),
 ];
-const IMAGE_GRAPHICS: &[Use] = &[
+const IMAGE_GRAPHICS: &[StageAccessPair] = &[
     (S::VERTEX_SHADER.0, A::SHADER_SAMPLED_READ.0),
     (S::FRAGMENT_SHADER.0, A::SHADER_SAMPLED_READ.0),
     (S::FRAGMENT_SHADER.0, A::SHADER_STORAGE_WRITE.0),
@@ -47,9 +47,9 @@ const IMAGE_GRAPHICS: &[Use] = &[
     (S::COLOR_ATTACHMENT_OUTPUT.0, A::COLOR_ATTACHMENT_WRITE.0),
 ];
 
-impl Maker {
+impl ProgramGenerator {
     pub(super) fn command_buffers(&mut self) {
-        if self.kinds.secondaries && self.chance(40) {
+        if self.features.secondaries && self.chance(40) {
             let commands = self.commands(1, false);
             self.secondary = Some(self.push_secondary(commands));
         }
@@ -57,27 +57,27 @@ impl Maker {
             let needs_graphics = self.chance(70);
             let actions = if self.chance(3) { 0 } else { 1 + self.random.below(4) };
             let mut commands = self.commands(actions, needs_graphics);
-            let can_render = needs_graphics && self.kinds.dynamic_rendering && !self.attachments.is_empty();
-            let tail = if can_render && self.chance(8) { Some(self.suspended(&mut commands)) } else { None };
+            let can_render = needs_graphics && self.features.dynamic_rendering && !self.attachments.is_empty();
+            let tail = if can_render && self.chance(8) { Some(self.suspended_rendering(&mut commands)) } else { None };
             self.push_buffer(
                 CommandBuffer { is_secondary: false, commands },
-                Uses { needs_graphics, tail, ..Uses::default() },
+                CommandBufferTraits { needs_graphics, resumed_by: tail, ..CommandBufferTraits::default() },
             );
         }
-        if self.kinds.ownership && self.program.queues.len() > 1 && self.chance(30) {
-            self.transfer();
+        if self.features.ownership && self.program.queues.len() > 1 && self.chance(30) {
+            self.ownership_transfer();
         }
         if let Some(image) = self.presentable {
-            self.frame(image);
+            self.presented_frame(image);
         }
     }
 
     /// Rendering that goes on in another command buffer, which this gives.
-    fn suspended(&mut self, commands: &mut Vec<Command>) -> CommandBufferId {
+    fn suspended_rendering(&mut self, commands: &mut Vec<Command>) -> CommandBufferId {
         let (head, tail) = self.split_rendering();
-        self.dependency(commands, Usage::EVERYTHING, ATTACHMENTS, &head);
+        self.push_dependency(commands, StageAccessMasks::EVERYTHING, ATTACHMENTS, &head);
         commands.extend(head);
-        let uses = Uses { needs_graphics: true, is_tail: true, ..Uses::default() };
+        let uses = CommandBufferTraits { needs_graphics: true, is_resuming: true, ..CommandBufferTraits::default() };
         self.push_buffer(CommandBuffer { is_secondary: false, commands: tail }, uses)
     }
 
@@ -85,44 +85,44 @@ impl Maker {
     fn commands(&mut self, actions: u64, needs_graphics: bool) -> Vec<Command> {
         let mut commands = Vec::new();
         // What ran before is not known here: the command buffer may be submitted anywhere.
-        let mut before = Usage::EVERYTHING;
-        if self.kinds.events && self.kinds.host_accesses && self.chance(8) {
+        let mut before = StageAccessMasks::EVERYTHING;
+        if self.features.events && self.features.host_accesses && self.chance(8) {
             commands.push(self.wait_for_host());
         }
         for _ in 0..actions {
             let is_pass = needs_graphics && !self.attachments.is_empty() && self.chance(35);
             let (part, usage) = if is_pass { self.pass(before) } else { self.action(needs_graphics) };
-            if self.care != Care::None || self.chance(50) {
-                self.dependency(&mut commands, before, usage, &part);
+            if self.dependency_style != DependencyStyle::Random || self.chance(50) {
+                self.push_dependency(&mut commands, before, usage, &part);
             }
             commands.extend(part);
-            before = before.and(usage);
-            if self.care == Care::Tight {
-                before = self.past.and(usage);
+            before = before.union(usage);
+            if self.dependency_style == DependencyStyle::Tight {
+                before = self.recorded_accesses.union(usage);
             }
-            self.past = self.past.and(usage);
-            self.execute(&mut commands);
+            self.recorded_accesses = self.recorded_accesses.union(usage);
+            self.maybe_execute_secondary(&mut commands);
         }
-        if self.kinds.host_accesses && self.care != Care::None && self.chance(60) {
-            let host = Usage { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
-            let dependency = Dependency { scope: scope(Usage::EVERYTHING, host), target: DependencyTarget::Global };
+        if self.features.host_accesses && self.dependency_style != DependencyStyle::Random && self.chance(60) {
+            let host = StageAccessMasks { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
+            let dependency = Dependency { scope: scope(StageAccessMasks::EVERYTHING, host), target: DependencyTarget::Global };
             commands.push(Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] }));
         }
         commands
     }
 
-    fn execute(&mut self, commands: &mut Vec<Command>) {
+    fn maybe_execute_secondary(&mut self, commands: &mut Vec<Command>) {
         if let Some(secondary) = self.secondary.filter(|_| self.random.below(100) < 40) {
             commands.push(Command::Execute(vec![secondary]));
         }
     }
 
-    fn action(&mut self, needs_graphics: bool) -> (Vec<Command>, Usage) {
-        let mut usage = Usage::default();
+    fn action(&mut self, needs_graphics: bool) -> (Vec<Command>, StageAccessMasks) {
+        let mut usage = StageAccessMasks::default();
         let mut accesses = Vec::new();
         for _ in 0..1 + self.random.below(2) {
-            let resource = self.resource();
-            let region = self.part(resource);
+            let resource = self.random_resource();
+            let region = self.random_region(resource);
             let (compute, graphics) = if self.is_image(resource) {
                 (IMAGE_COMPUTE, IMAGE_GRAPHICS)
             } else {
@@ -130,37 +130,37 @@ impl Maker {
             };
             let from = if needs_graphics && self.chance(60) { graphics } else { compute };
             let (stage, access) = self.pick(from);
-            usage = usage.and(Usage { stages: stage, access });
+            usage = usage.union(StageAccessMasks { stages: stage, access });
             accesses.push(Access::new(resource, region, stage, access));
         }
         (vec![Command::Action(accesses)], usage)
     }
 
     /// Something that leads from what was before to what comes.
-    fn dependency(&mut self, commands: &mut Vec<Command>, before: Usage, after: Usage, next: &[Command]) {
+    fn push_dependency(&mut self, commands: &mut Vec<Command>, before: StageAccessMasks, after: StageAccessMasks, next: &[Command]) {
         let is_all = self.chance(80);
-        let (src, dst) = match self.care {
-            Care::Generous if is_all => (Usage::EVERYTHING, Usage::EVERYTHING),
-            Care::None => (self.some_usage(), self.some_usage()),
+        let (src, dst) = match self.dependency_style {
+            DependencyStyle::Generous if is_all => (StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING),
+            DependencyStyle::Random => (self.random_stage_access(), self.random_stage_access()),
             _ => (before, after),
         };
-        if self.kinds.events && self.chance(20) {
-            self.event(commands, (src, dst), next);
-        } else if self.care == Care::Tight && self.chance(15) {
+        if self.features.events && self.chance(20) {
+            self.push_event(commands, (src, dst), next);
+        } else if self.dependency_style == DependencyStyle::Tight && self.chance(15) {
             // In two steps, through some stage in the middle.
-            let middle = Usage { stages: self.pick(&[S::VERTEX_SHADER.0, S::COMPUTE_SHADER.0, S::COPY.0]), access: 0 };
-            let one = self.element(src, middle, next);
+            let middle = StageAccessMasks { stages: self.pick(&[S::VERTEX_SHADER.0, S::COMPUTE_SHADER.0, S::COPY.0]), access: 0 };
+            let one = self.dependency_element(src, middle, next);
             let two = Dependency { scope: scope(middle, dst), target: DependencyTarget::Global };
             commands.push(self.barrier(vec![one], src, middle));
             commands.push(self.barrier(vec![two], middle, dst));
         } else {
-            let mut elements = vec![self.element(src, dst, next)];
+            let mut elements = vec![self.dependency_element(src, dst, next)];
             if self.chance(25) {
-                let (src, dst) = (self.some_usage(), self.some_usage());
-                elements.push(self.element(src, dst, next));
+                let (src, dst) = (self.random_stage_access(), self.random_stage_access());
+                elements.push(self.dependency_element(src, dst, next));
             }
-            if self.kinds.crowded && self.chance(50) {
-                elements.push(self.element_of_another(src, dst));
+            if self.features.mostly_aliased && self.chance(50) {
+                elements.push(self.unrelated_element(src, dst));
             }
             // A barrier on a part is seldom enough.
             if !matches!(elements[0].target, DependencyTarget::Global) && self.chance(85) {
@@ -170,50 +170,50 @@ impl Maker {
         }
     }
 
-    fn barrier(&mut self, dependencies: Vec<Dependency>, src: Usage, dst: Usage) -> Command {
-        if self.kinds.version_one && self.chance(30) {
+    fn barrier(&mut self, dependencies: Vec<Dependency>, src: StageAccessMasks, dst: StageAccessMasks) -> Command {
+        if self.features.version_one && self.chance(30) {
             return Command::Barrier(Barrier::Sync1 { src_stages: src.stages, dst_stages: dst.stages, dependencies });
         }
         Command::Barrier(Barrier::Sync2 { dependencies })
     }
 
     /// A dependency on everything, or on what the next action uses.
-    fn element(&mut self, src: Usage, dst: Usage, next: &[Command]) -> Dependency {
+    fn dependency_element(&mut self, src: StageAccessMasks, dst: StageAccessMasks, next: &[Command]) -> Dependency {
         let memory = Dependency { scope: scope(src, dst), target: DependencyTarget::Global };
         let Some(Command::Action(accesses)) = next.first() else { return memory };
         let access = &accesses[self.random.below(accesses.len() as u64) as usize];
         let (resource, mut region) = (access.resource, access.region.clone());
         if self.chance(40) {
-            region = self.whole(resource);
+            region = self.whole_region(resource);
         }
-        if self.kinds.transitions && self.is_image(resource) && self.chance(30) {
+        if self.features.transitions && self.is_image(resource) && self.chance(30) {
             return Dependency { target: DependencyTarget::Transition { resource, region }, ..memory };
         }
-        if self.kinds.resource_barriers && self.chance(35) {
+        if self.features.resource_barriers && self.chance(35) {
             return Dependency { target: DependencyTarget::Resource { resource, region }, ..memory };
         }
         memory
     }
 
     /// A dependency on whatever else there is.
-    fn element_of_another(&mut self, src: Usage, dst: Usage) -> Dependency {
-        let resource = self.resource();
-        let region = self.part(resource);
-        let is_transition = self.kinds.transitions && self.is_image(resource) && self.chance(50);
+    fn unrelated_element(&mut self, src: StageAccessMasks, dst: StageAccessMasks) -> Dependency {
+        let resource = self.random_resource();
+        let region = self.random_region(resource);
+        let is_transition = self.features.transitions && self.is_image(resource) && self.chance(50);
         let what = match is_transition {
             true => DependencyTarget::Transition { resource, region },
             false => DependencyTarget::Resource { resource, region },
         };
-        let part = |it: Usage| Usage { access: 0, ..it };
+        let part = |it: StageAccessMasks| StageAccessMasks { access: 0, ..it };
         let (src, dst) = self.pick(&[(src, dst), (src, part(dst)), (part(src), dst)]);
         Dependency { scope: scope(src, dst), target: what }
     }
 
     /// An event that is set and waited for; sometimes one of the two is left to another command buffer.
-    fn event(&mut self, commands: &mut Vec<Command>, (src, dst): (Usage, Usage), next: &[Command]) {
+    fn push_event(&mut self, commands: &mut Vec<Command>, (src, dst): (StageAccessMasks, StageAccessMasks), next: &[Command]) {
         // Each event has one form: an even number one pair of masks, an odd one dependencies.
         let event = EventId(self.random.below(3) as u32);
-        let mut dependencies = vec![self.element(src, dst, next)];
+        let mut dependencies = vec![self.dependency_element(src, dst, next)];
         if !matches!(dependencies[0].target, DependencyTarget::Global) {
             dependencies.push(Dependency { scope: scope(src, dst), target: DependencyTarget::Global });
         }
@@ -249,28 +249,28 @@ impl Maker {
 
     /// Waits for the event that the host sets.
     fn wait_for_host(&mut self) -> Command {
-        let host = Usage { stages: S::HOST.0, access: A::HOST_WRITE.0 };
-        let dependency = Dependency { scope: scope(host, Usage::EVERYTHING), target: DependencyTarget::Global };
+        let host = StageAccessMasks { stages: S::HOST.0, access: A::HOST_WRITE.0 };
+        let dependency = Dependency { scope: scope(host, StageAccessMasks::EVERYTHING), target: DependencyTarget::Global };
         let event = EventId(self.program.event_count - 1);
         Command::WaitEvents(WaitEvents::Sync2 { events: vec![(event, vec![dependency])] })
     }
 
-    fn some_usage(&mut self) -> Usage {
+    fn random_stage_access(&mut self) -> StageAccessMasks {
         let all = [BUFFER_COMPUTE, BUFFER_GRAPHICS, IMAGE_COMPUTE, IMAGE_GRAPHICS];
-        let mut usage = Usage::default();
+        let mut usage = StageAccessMasks::default();
         for _ in 0..self.random.below(3) {
             let palette = self.pick(&all);
             let (stages, access) = self.pick(palette);
-            usage = usage.and(Usage { stages, access });
+            usage = usage.union(StageAccessMasks { stages, access });
         }
         usage
     }
 
     /// A pair of command buffers that give a resource from one family to another, each with a use of it.
-    fn transfer(&mut self) {
+    fn ownership_transfer(&mut self) {
         let resource = ResourceId(self.random.below(2) as u32);
         let is_transition = self.is_image(resource) && self.chance(50);
-        let region = if self.chance(60) { self.whole(resource) } else { self.part(resource) };
+        let region = if self.chance(60) { self.whole_region(resource) } else { self.random_region(resource) };
         let [src_family, dst_family] = self.pick(&[[0, 1], [0, 1], [1, 0]]);
         let ownership = QueueFamilyTransfer { src_family, dst_family, is_transition };
         let what = DependencyTarget::QueueFamilyTransfer { resource, region: region.clone(), transfer: ownership };
@@ -278,26 +278,26 @@ impl Maker {
         for family in [src_family, dst_family] {
             let is_release = family == src_family;
             let (stage, access) = self.pick(uses);
-            let own = Usage { stages: stage, access };
-            let all = Usage { stages: S::ALL_COMMANDS.0, access: 0 };
-            let (src, dst) = if is_release { (own.and(self.past), all) } else { (all, own) };
+            let own = StageAccessMasks { stages: stage, access };
+            let all = StageAccessMasks { stages: S::ALL_COMMANDS.0, access: 0 };
+            let (src, dst) = if is_release { (own.union(self.recorded_accesses), all) } else { (all, own) };
             let dependency = Dependency { scope: scope(src, dst), target: what.clone() };
             let barrier = self.barrier(vec![dependency], src, dst);
             let access = Access::new(resource, region.clone(), stage, access);
             let action = Command::Action(vec![access]);
-            let everything = scope(Usage::EVERYTHING, Usage::EVERYTHING);
+            let everything = scope(StageAccessMasks::EVERYTHING, StageAccessMasks::EVERYTHING);
             let guard = Dependency { scope: everything, target: DependencyTarget::Global };
             let guard = Command::Barrier(Barrier::Sync2 { dependencies: vec![guard] });
             let commands = if is_release { vec![guard, action, barrier] } else { vec![barrier, action] };
-            let uses = Uses { family: Some(family), ..Uses::default() };
+            let uses = CommandBufferTraits { family: Some(family), ..CommandBufferTraits::default() };
             self.push_buffer(CommandBuffer { is_secondary: false, commands }, uses);
         }
     }
 
     /// A command buffer that draws into an image and gets it ready to be presented.
-    fn frame(&mut self, resource: ResourceId) {
-        let region = self.whole(resource);
-        let color = Usage { stages: S::COLOR_ATTACHMENT_OUTPUT.0, access: A::COLOR_ATTACHMENT_WRITE.0 };
+    fn presented_frame(&mut self, resource: ResourceId) {
+        let region = self.whole_region(resource);
+        let color = StageAccessMasks { stages: S::COLOR_ATTACHMENT_OUTPUT.0, access: A::COLOR_ATTACHMENT_WRITE.0 };
         let (stage, access) = (color.stages, color.access);
         let transition = |scope: SyncScope| {
             let what = DependencyTarget::Transition { resource, region: region.clone() };
@@ -305,9 +305,9 @@ impl Maker {
         };
         let draw = Access::new(resource, region.clone(), stage, access);
         let mut commands = vec![
-            transition(scope(Usage { stages: stage, access: 0 }, color)),
+            transition(scope(StageAccessMasks { stages: stage, access: 0 }, color)),
             Command::Action(vec![draw]),
-            transition(scope(color, Usage::default())),
+            transition(scope(color, StageAccessMasks::default())),
         ];
         if self.chance(30) {
             // A frame that only looks at the image.
@@ -315,13 +315,13 @@ impl Maker {
             let read = Access::new(resource, region.clone(), stage, access);
             commands = vec![Command::Action(vec![read])];
         }
-        let uses = Uses { is_presented: true, family: Some(0), ..Uses::default() };
+        let uses = CommandBufferTraits { is_presented: true, family: Some(0), ..CommandBufferTraits::default() };
         self.push_buffer(CommandBuffer { is_secondary: false, commands }, uses);
     }
 }
 
 /// Only writes can be made available.
-pub(super) fn scope(src: Usage, dst: Usage) -> SyncScope {
+pub(super) fn scope(src: StageAccessMasks, dst: StageAccessMasks) -> SyncScope {
     let writes =
         (0..64).map(|it| 1 << it).filter(|it| src.access & it != 0 && is_write(*it)).fold(0, |all, it| all | it);
     SyncScope { src_stages: src.stages, src_access: writes, dst_stages: dst.stages, dst_access: dst.access }

@@ -11,12 +11,12 @@ mod world;
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_sync_ir::{Command, CommandBuffer, CommandBufferId, Program, ResourceId};
 
-use super::edit::{Which, count_edits, edited, repair};
+use super::edit::{EditSet, count_edits, apply_edit, repair_events};
 use crate::Random;
 
 /// What may occur in random programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds {
+pub struct ProgramFeatures {
     /// Barriers of version 1.
     pub version_one: bool,
     /// Barriers on parts of resources.
@@ -39,13 +39,13 @@ pub struct Kinds {
     /// Resources that share memory.
     pub aliasing: bool,
     /// Little besides such resources.
-    pub crowded: bool,
+    pub mostly_aliased: bool,
     pub presentation: bool,
     pub ownership: bool,
 }
 
-impl Kinds {
-    const NONE: Kinds = Kinds {
+impl ProgramFeatures {
+    const NONE: ProgramFeatures = ProgramFeatures {
         version_one: false,
         resource_barriers: false,
         transitions: false,
@@ -59,25 +59,25 @@ impl Kinds {
         multiview: false,
         host_accesses: false,
         aliasing: false,
-        crowded: false,
+        mostly_aliased: false,
         presentation: false,
         ownership: false,
     };
     /// One queue, actions and barriers.
-    pub const BARRIERS: Kinds = Kinds { version_one: true, resource_barriers: true, transitions: true, ..Kinds::NONE };
+    pub const BARRIERS: ProgramFeatures = ProgramFeatures { version_one: true, resource_barriers: true, transitions: true, ..ProgramFeatures::NONE };
     /// Everything but rendering, the host's own accesses, aliasing, presentation and ownership.
-    pub const STAGE_ONE: Kinds = Kinds {
+    pub const WITHOUT_RENDERING: ProgramFeatures = ProgramFeatures {
         events: true,
         secondaries: true,
         resubmission: true,
         queues: true,
         host_waits: true,
-        ..Kinds::BARRIERS
+        ..ProgramFeatures::BARRIERS
     };
     /// Resources in one memory, by all means but rendering.
-    pub const ALIASES: Kinds =
-        Kinds { host_accesses: true, aliasing: true, crowded: true, presentation: true, ..Kinds::STAGE_ONE };
-    pub const ALL: Kinds = Kinds {
+    pub const ALIASES: ProgramFeatures =
+        ProgramFeatures { host_accesses: true, aliasing: true, mostly_aliased: true, presentation: true, ..ProgramFeatures::WITHOUT_RENDERING };
+    pub const ALL: ProgramFeatures = ProgramFeatures {
         render_passes: true,
         dynamic_rendering: true,
         multiview: true,
@@ -85,37 +85,37 @@ impl Kinds {
         aliasing: true,
         presentation: true,
         ownership: true,
-        ..Kinds::STAGE_ONE
+        ..ProgramFeatures::WITHOUT_RENDERING
     };
 }
 
 /// The program of a seed.
-pub fn random_program(seed: u64, kinds: &Kinds) -> Program {
-    let mut maker = Maker::new(seed, *kinds);
-    maker.world();
+pub fn random_program(seed: u64, kinds: &ProgramFeatures) -> Program {
+    let mut maker = ProgramGenerator::new(seed, *kinds);
+    maker.create_resources();
     maker.command_buffers();
     maker.steps();
     let mut program = maker.program;
-    repair(&mut program);
+    repair_events(&mut program);
     let mut random = maker.random;
     let spoilings = if random.below(5) < 2 { 0 } else { 1 + random.below(4) };
     for _ in 0..spoilings {
-        let count = count_edits(&program, Which::Weaken) as u64;
+        let count = count_edits(&program, EditSet::Weaken) as u64;
         if count > 0 {
-            program = edited(&program, Which::Weaken, random.below(count) as usize);
+            program = apply_edit(&program, EditSet::Weaken, random.below(count) as usize);
         }
     }
     program
 }
 
-struct Maker {
+struct ProgramGenerator {
     random: Random,
-    kinds: Kinds,
+    features: ProgramFeatures,
     program: Program,
-    care: Care,
+    dependency_style: DependencyStyle,
     /// What command buffers made so far do.
-    past: Usage,
-    uses: Vec<Uses>,
+    recorded_accesses: StageAccessMasks,
+    buffer_traits: Vec<CommandBufferTraits>,
     /// One that any command buffer may execute, outside of render passes.
     secondary: Option<CommandBufferId>,
     attachments: Vec<ResourceId>,
@@ -124,9 +124,9 @@ struct Maker {
 
 /// How much thought goes into dependencies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Care {
+enum DependencyStyle {
     /// Whatever comes.
-    None,
+    Random,
     /// All stages and all memory, mostly.
     Generous,
     /// Only what is needed.
@@ -135,57 +135,57 @@ enum Care {
 
 /// What a command buffer is good for.
 #[derive(Clone, Copy, Default)]
-struct Uses {
+struct CommandBufferTraits {
     is_secondary: bool,
     needs_graphics: bool,
     /// The family of the only queue that may take it.
     family: Option<u32>,
     is_presented: bool,
     /// The one that goes on with the rendering that this one suspends.
-    tail: Option<CommandBufferId>,
-    is_tail: bool,
+    resumed_by: Option<CommandBufferId>,
+    is_resuming: bool,
 }
 
-impl Uses {
+impl CommandBufferTraits {
     /// Whether it is submitted by itself.
     fn is_submitted(&self) -> bool {
-        !self.is_secondary && !self.is_tail
+        !self.is_secondary && !self.is_resuming
     }
 }
 
 /// Stages and accesses.
 #[derive(Clone, Copy, Default)]
-struct Usage {
+struct StageAccessMasks {
     stages: u64,
     access: u64,
 }
 
-impl Usage {
-    const EVERYTHING: Usage = Usage { stages: S::ALL_COMMANDS.0, access: A::MEMORY_READ.0 | A::MEMORY_WRITE.0 };
+impl StageAccessMasks {
+    const EVERYTHING: StageAccessMasks = StageAccessMasks { stages: S::ALL_COMMANDS.0, access: A::MEMORY_READ.0 | A::MEMORY_WRITE.0 };
 
-    fn and(self, other: Usage) -> Usage {
-        Usage { stages: self.stages | other.stages, access: self.access | other.access }
+    fn union(self, other: StageAccessMasks) -> StageAccessMasks {
+        StageAccessMasks { stages: self.stages | other.stages, access: self.access | other.access }
     }
 }
 
 const GRAPHICS: u32 = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
 const COMPUTE: u32 = QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
 
-impl Maker {
-    fn new(seed: u64, kinds: Kinds) -> Maker {
+impl ProgramGenerator {
+    fn new(seed: u64, kinds: ProgramFeatures) -> ProgramGenerator {
         let mut random = Random::new(seed);
         let care = match random.below(12) {
-            0 => Care::None,
-            1..=4 => Care::Generous,
-            _ => Care::Tight,
+            0 => DependencyStyle::Random,
+            1..=4 => DependencyStyle::Generous,
+            _ => DependencyStyle::Tight,
         };
-        Maker {
+        ProgramGenerator {
             random,
-            kinds,
+            features: kinds,
             program: Program::default(),
-            care,
-            past: Usage::default(),
-            uses: Vec::new(),
+            dependency_style: care,
+            recorded_accesses: StageAccessMasks::default(),
+            buffer_traits: Vec::new(),
             secondary: None,
             attachments: Vec::new(),
             presentable: None,
@@ -201,14 +201,14 @@ impl Maker {
         self.random.below(100) < percent
     }
 
-    fn push_buffer(&mut self, buffer: CommandBuffer, uses: Uses) -> CommandBufferId {
+    fn push_buffer(&mut self, buffer: CommandBuffer, uses: CommandBufferTraits) -> CommandBufferId {
         self.program.command_buffers.push(buffer);
-        self.uses.push(uses);
-        CommandBufferId(self.uses.len() as u32 - 1)
+        self.buffer_traits.push(uses);
+        CommandBufferId(self.buffer_traits.len() as u32 - 1)
     }
 
     fn push_secondary(&mut self, commands: Vec<Command>) -> CommandBufferId {
-        let uses = Uses { is_secondary: true, ..Uses::default() };
+        let uses = CommandBufferTraits { is_secondary: true, ..CommandBufferTraits::default() };
         self.push_buffer(CommandBuffer { is_secondary: true, commands }, uses)
     }
 }

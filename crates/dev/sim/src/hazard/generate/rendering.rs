@@ -7,7 +7,7 @@ use lavascope_sync_ir::{
     Subpass, SubpassDependency, DependencyTarget,
 };
 
-use super::{Care, Maker, Usage, commands::scope};
+use super::{DependencyStyle, ProgramGenerator, StageAccessMasks, commands::scope};
 
 const UNDEFINED: i32 = 0;
 const COLOR: i32 = 2;
@@ -15,7 +15,7 @@ const DEPTH: i32 = 3;
 const READ_ONLY: i32 = 5;
 
 /// What attachments are used for.
-pub(super) const ATTACHMENTS: Usage = Usage {
+pub(super) const ATTACHMENTS: StageAccessMasks = StageAccessMasks {
     stages: S::COLOR_ATTACHMENT_OUTPUT.0 | S::EARLY_FRAGMENT_TESTS.0 | S::LATE_FRAGMENT_TESTS.0 | S::FRAGMENT_SHADER.0,
     access: A::COLOR_ATTACHMENT_READ.0
         | A::COLOR_ATTACHMENT_WRITE.0
@@ -26,7 +26,7 @@ pub(super) const ATTACHMENTS: Usage = Usage {
 
 /// Where draws go.
 #[derive(Clone, Copy)]
-struct DrawPlace {
+struct DrawTarget {
     color: Option<ResourceId>,
     input: Option<ResourceId>,
     depth: Option<ResourceId>,
@@ -34,10 +34,10 @@ struct DrawPlace {
     view_mask: u32,
 }
 
-impl Maker {
+impl ProgramGenerator {
     /// A render pass of one kind or the other, with its draws.
-    pub(super) fn pass(&mut self, before: Usage) -> (Vec<Command>, Usage) {
-        let is_dynamic = match (self.kinds.render_passes, self.kinds.dynamic_rendering) {
+    pub(super) fn pass(&mut self, before: StageAccessMasks) -> (Vec<Command>, StageAccessMasks) {
+        let is_dynamic = match (self.features.render_passes, self.features.dynamic_rendering) {
             (true, true) => self.chance(40),
             (_, is_dynamic) => is_dynamic,
         };
@@ -72,7 +72,7 @@ impl Maker {
             attachments[0].resolve = Some(Resolve { view, mode: 0 });
         }
         let (area, view_mask) = (self.area(), self.view_mask());
-        let place = DrawPlace { color: Some(color), input: None, depth: has_depth.then_some(depth), area, view_mask };
+        let place = DrawTarget { color: Some(color), input: None, depth: has_depth.then_some(depth), area, view_mask };
         let mut found = Vec::new();
         for part in 0..parts {
             let (is_resuming, is_suspending) = (part > 0, part + 1 < parts);
@@ -83,7 +83,7 @@ impl Maker {
             if self.chance(15) {
                 inside.extend(self.barrier_and_read(color, place));
             }
-            commands.extend(self.perhaps_secondary(inside));
+            commands.extend(self.maybe_in_secondary(inside));
             commands.push(Command::EndRendering);
             found.push(commands);
         }
@@ -91,8 +91,8 @@ impl Maker {
     }
 
     /// The same commands, some of them in a secondary command buffer.
-    fn perhaps_secondary(&mut self, commands: Vec<Command>) -> Vec<Command> {
-        if commands.is_empty() || !self.kinds.secondaries || !self.chance(25) {
+    fn maybe_in_secondary(&mut self, commands: Vec<Command>) -> Vec<Command> {
+        if commands.is_empty() || !self.features.secondaries || !self.chance(25) {
             return commands;
         }
         let secondary = self.push_secondary(commands);
@@ -103,10 +103,10 @@ impl Maker {
     /// Some views of attachments with layers; zero for no multiview.
     fn view_mask(&mut self) -> u32 {
         let has_layers = self.whole_image(self.attachments[0]).layers.end > 1;
-        if has_layers && self.chance(75) { self.some_views() } else { 0 }
+        if has_layers && self.chance(75) { self.random_view_mask() } else { 0 }
     }
 
-    fn some_views(&mut self) -> u32 {
+    fn random_view_mask(&mut self) -> u32 {
         self.pick(&[1, 2, 3, 3])
     }
 
@@ -121,7 +121,7 @@ impl Maker {
         RenderingAttachment { kind, view: AttachmentView { resource, region }, load, store, resolve: None }
     }
 
-    fn render_pass(&mut self, before: Usage) -> Vec<Command> {
+    fn render_pass(&mut self, before: StageAccessMasks) -> Vec<Command> {
         let has_depth = self.chance(50);
         let count = match self.random.below(20) {
             0..=10 => 1,
@@ -145,7 +145,7 @@ impl Maker {
             pass.subpasses[0].depth_stencil_resolve = Some((depth_target, DEPTH));
         }
         if self.view_mask() != 0 {
-            pass.subpasses.iter_mut().for_each(|it| it.view_mask = self.some_views());
+            pass.subpasses.iter_mut().for_each(|it| it.view_mask = self.random_view_mask());
         }
         pass.dependencies = self.subpass_dependencies(before, count as u32);
         let has_barrier = self.chance(15);
@@ -184,7 +184,7 @@ impl Maker {
             if number > 0 {
                 commands.push(Command::NextSubpass);
             }
-            let place = DrawPlace {
+            let place = DrawTarget {
                 color: (!subpass.colors.is_empty()).then_some(color),
                 input: (!subpass.inputs.is_empty()).then_some(color),
                 depth: subpass.depth_stencil.map(|_| self.attachments[1]),
@@ -195,7 +195,7 @@ impl Maker {
             if has_barrier && number == 0 {
                 inside.extend(self.barrier_and_read(color, place));
             }
-            commands.extend(self.perhaps_secondary(inside));
+            commands.extend(self.maybe_in_secondary(inside));
         }
         commands.push(Command::EndRenderPass);
         self.program.render_passes.push(pass);
@@ -203,16 +203,16 @@ impl Maker {
     }
 
     /// A barrier inside, so that what was drawn can be read.
-    fn barrier_and_read(&mut self, color: ResourceId, place: DrawPlace) -> [Command; 2] {
+    fn barrier_and_read(&mut self, color: ResourceId, place: DrawTarget) -> [Command; 2] {
         let dependency = Dependency { scope: scope(ATTACHMENTS, ATTACHMENTS), target: DependencyTarget::Global };
         let access = self.attachment_access(color, place, S::FRAGMENT_SHADER.0, A::INPUT_ATTACHMENT_READ.0);
         [Command::Barrier(Barrier::Sync2 { dependencies: vec![dependency] }), Command::Action(vec![access])]
     }
 
-    fn subpass_dependencies(&mut self, before: Usage, count: u32) -> Vec<SubpassDependency> {
+    fn subpass_dependencies(&mut self, before: StageAccessMasks, count: u32) -> Vec<SubpassDependency> {
         let dependency =
             |src, dst, first, second| SubpassDependency { src, dst, scope: scope(first, second), view_offset: None };
-        let outside = if self.care == Care::Tight { before.and(ATTACHMENTS) } else { Usage::EVERYTHING };
+        let outside = if self.dependency_style == DependencyStyle::Tight { before.union(ATTACHMENTS) } else { StageAccessMasks::EVERYTHING };
         let mut dependencies = Vec::new();
         if self.chance(85) {
             dependencies.push(dependency(None, Some(0), outside, ATTACHMENTS));
@@ -224,13 +224,13 @@ impl Maker {
             }
         }
         if self.chance(80) {
-            dependencies.push(dependency(Some(count - 1), None, ATTACHMENTS, Usage::EVERYTHING));
+            dependencies.push(dependency(Some(count - 1), None, ATTACHMENTS, StageAccessMasks::EVERYTHING));
         }
         dependencies
     }
 
     /// Draws into attachments.
-    fn draws(&mut self, place: DrawPlace) -> Vec<Command> {
+    fn draws(&mut self, place: DrawTarget) -> Vec<Command> {
         let mut commands = Vec::new();
         for _ in 0..self.random.below(3) {
             let mut accesses = Vec::new();
@@ -253,7 +253,7 @@ impl Maker {
             if self.chance(20) {
                 let resource = ResourceId(0);
                 let access = if self.chance(20) { A::SHADER_STORAGE_WRITE.0 } else { A::SHADER_STORAGE_READ.0 };
-                let (stage, region) = (S::FRAGMENT_SHADER.0, self.part(resource));
+                let (stage, region) = (S::FRAGMENT_SHADER.0, self.random_region(resource));
                 accesses.push(Access::new(resource, region, stage, access));
             }
             if !accesses.is_empty() {
@@ -263,7 +263,7 @@ impl Maker {
         commands
     }
 
-    fn attachment_access(&mut self, resource: ResourceId, place: DrawPlace, stage: u64, access: u64) -> Access {
+    fn attachment_access(&mut self, resource: ResourceId, place: DrawTarget, stage: u64, access: u64) -> Access {
         let mut region = self.whole_image(resource);
         region.area = Some(place.area);
         match place.view_mask {

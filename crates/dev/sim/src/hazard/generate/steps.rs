@@ -5,40 +5,40 @@ use lavascope_sync_ir::{
     SubmitBatch, Certainty, CommandBufferId, EventId, FenceId, SemaphorePoint, QueueId, ResourceId, SemaphoreId, SemaphoreSignal, HostStep, SemaphoreWait,
 };
 
-use super::{Care, Maker};
+use super::{DependencyStyle, ProgramGenerator};
 
-impl Maker {
+impl ProgramGenerator {
     pub(super) fn steps(&mut self) {
         let primaries: Vec<u32> =
-            (0..self.uses.len() as u32).filter(|it| self.uses[*it as usize].is_submitted()).collect();
+            (0..self.buffer_traits.len() as u32).filter(|it| self.buffer_traits[*it as usize].is_submitted()).collect();
         let mut last = None;
         let mut left = primaries.clone();
         while !left.is_empty() {
             let buffer = left.remove(0);
             self.before_submission(last);
             last = Some(self.submission(last, buffer));
-            if self.kinds.resubmission && self.chance(25) && left.len() < 3 {
+            if self.features.resubmission && self.chance(25) && left.len() < 3 {
                 let again = self.pick(&primaries);
                 left.push(again);
             }
         }
-        self.after_all(last);
-        if self.kinds.queues && self.chance(40) {
-            self.swap_waiter();
+        self.final_steps(last);
+        if self.features.queues && self.chance(40) {
+            self.move_waiter_before_signal();
         }
     }
 
     /// Acquires, host accesses and the like.
     fn before_submission(&mut self, last: Option<QueueId>) {
-        if self.kinds.host_accesses && self.chance(20) {
+        if self.features.host_accesses && self.chance(20) {
             if last.is_some() && self.chance(80) {
                 self.push_step(HostStep::DeviceIdle);
             }
             let resource = ResourceId(0);
-            let (region, is_write) = (self.part(resource), self.chance(60));
+            let (region, is_write) = (self.random_region(resource), self.chance(60));
             self.push_step(HostStep::HostAccess { resource, region, is_write, certainty: Certainty::Certain });
         }
-        if self.kinds.events && self.kinds.host_accesses && self.chance(7) {
+        if self.features.events && self.features.host_accesses && self.chance(7) {
             let event = EventId(self.random.below(4) as u32);
             let step = if self.chance(50) { HostStep::SetEvent(event) } else { HostStep::ResetEvent(event) };
             self.push_step(step);
@@ -47,7 +47,7 @@ impl Maker {
 
     /// Submits a command buffer, linked to what was submitted last.
     fn submission(&mut self, last: Option<QueueId>, buffer: u32) -> QueueId {
-        let uses = self.uses[buffer as usize];
+        let uses = self.buffer_traits[buffer as usize];
         let fits = |it: &u32| {
             let queue = &self.program.queues[*it as usize];
             let has_graphics = queue.flags & lavascope_abi::QueueFlags::GRAPHICS.0 != 0;
@@ -55,19 +55,19 @@ impl Maker {
         };
         let queues: Vec<u32> = (0..self.program.queues.len() as u32).filter(fits).collect();
         let queue = if queues.is_empty() { QueueId(0) } else { QueueId(self.pick(&queues)) };
-        let buffers = [CommandBufferId(buffer)].into_iter().chain(uses.tail);
+        let buffers = [CommandBufferId(buffer)].into_iter().chain(uses.resumed_by);
         let mut batch = SubmitBatch { command_buffers: buffers.clone().collect(), ..SubmitBatch::default() };
-        if self.kinds.resubmission && self.chance(15) && !uses.is_presented {
+        if self.features.resubmission && self.chance(15) && !uses.is_presented {
             batch.command_buffers.extend(buffers);
         }
         let image = self.presentable.filter(|_| uses.is_presented);
         let acquired = image.map(|image| self.acquire(image, &mut batch));
-        let is_linked = self.chance(if self.care == Care::None { 50 } else { 90 });
-        if let Some(last) = last.filter(|it| is_linked && self.kinds.queues && (*it != queue || self.random.one_in(8)))
+        let is_linked = self.chance(if self.dependency_style == DependencyStyle::Random { 50 } else { 90 });
+        if let Some(last) = last.filter(|it| is_linked && self.features.queues && (*it != queue || self.random.one_in(8)))
         {
-            self.link(last, &mut batch);
+            self.order_after(last, &mut batch);
         }
-        let fence = (self.kinds.host_waits && self.chance(15)).then(|| self.fence());
+        let fence = (self.features.host_waits && self.chance(15)).then(|| self.fence());
         self.submit(queue, batch, fence);
         if let Some(fence) = fence.filter(|_| self.random.one_in(2)) {
             self.push_step(HostStep::WaitFences(vec![fence]));
@@ -93,8 +93,8 @@ impl Maker {
     }
 
     /// Lets a batch come after the last submission: by a semaphore, or by a wait of the host.
-    fn link(&mut self, last: QueueId, batch: &mut SubmitBatch) {
-        if self.kinds.host_waits && self.chance(30) {
+    fn order_after(&mut self, last: QueueId, batch: &mut SubmitBatch) {
+        if self.features.host_waits && self.chance(30) {
             let step = if self.chance(60) { HostStep::QueueIdle(last) } else { HostStep::DeviceIdle };
             self.push_step(step);
             return;
@@ -102,12 +102,12 @@ impl Maker {
         let value = self.chance(40).then_some(1);
         let point = SemaphorePoint { semaphore: self.semaphore(), value };
         let (signal, wait) = match self.random.below(10) {
-            0..=1 if self.care == Care::Tight => (S::ALL_COMMANDS.0, S::DRAW_INDIRECT.0 | S::ALL_TRANSFER.0),
-            2..=3 if self.care == Care::Tight => (self.past.stages, S::ALL_COMMANDS.0),
+            0..=1 if self.dependency_style == DependencyStyle::Tight => (S::ALL_COMMANDS.0, S::DRAW_INDIRECT.0 | S::ALL_TRANSFER.0),
+            2..=3 if self.dependency_style == DependencyStyle::Tight => (self.recorded_accesses.stages, S::ALL_COMMANDS.0),
             _ => (S::ALL_COMMANDS.0, S::ALL_COMMANDS.0),
         };
         self.signal_after(last, SemaphoreSignal { point, stages: signal });
-        if value.is_some() && self.kinds.host_waits && self.chance(25) {
+        if value.is_some() && self.features.host_waits && self.chance(25) {
             self.push_step(HostStep::WaitSemaphores(vec![point]));
             return;
         }
@@ -131,7 +131,7 @@ impl Maker {
     }
 
     fn acquire(&mut self, image: ResourceId, batch: &mut SubmitBatch) -> ResourceId {
-        if self.kinds.host_waits && self.chance(20) {
+        if self.features.host_waits && self.chance(20) {
             let fence = self.fence();
             self.push_step(HostStep::Acquire { image, semaphore: None, fence: Some(fence) });
             self.push_step(HostStep::WaitFences(vec![fence]));
@@ -153,25 +153,25 @@ impl Maker {
         self.push_step(HostStep::Present { queue, waits: vec![semaphore], images: vec![image] });
     }
 
-    fn after_all(&mut self, last: Option<QueueId>) {
-        if self.kinds.host_waits && self.chance(20) {
+    fn final_steps(&mut self, last: Option<QueueId>) {
+        if self.features.host_waits && self.chance(20) {
             self.push_step(HostStep::DeviceIdle);
             let resource = ResourceId(self.program.resources.len() as u32 - 1);
             if Some(resource) != self.presentable && self.chance(50) {
                 self.push_step(HostStep::Destroy(resource));
             }
         }
-        if self.kinds.host_accesses && last.is_some() && self.chance(15) {
-            let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
+        if self.features.host_accesses && last.is_some() && self.chance(15) {
+            let (resource, region) = (ResourceId(0), self.random_region(ResourceId(0)));
             self.push_step(HostStep::HostAccess { resource, region, is_write: false, certainty: Certainty::Certain });
         }
-        if self.kinds.host_waits && self.kinds.queues && self.chance(10) {
-            self.host_signal();
+        if self.features.host_waits && self.features.queues && self.chance(10) {
+            self.wait_for_host_signal();
         }
     }
 
     /// A submission that waits for the host.
-    fn host_signal(&mut self) {
+    fn wait_for_host_signal(&mut self) {
         let point = SemaphorePoint { semaphore: self.semaphore(), value: Some(1) };
         let Some(HostStep::Submit { batches, .. }) = self.program.steps.iter_mut().rev().find(|it| is_submit(it)) else {
             return;
@@ -179,8 +179,8 @@ impl Maker {
         if let Some(batch) = batches.last_mut() {
             batch.waits.push(SemaphoreWait { point, stages: S::ALL_COMMANDS.0 });
         }
-        if self.kinds.events && self.kinds.host_accesses && self.chance(50) {
-            let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
+        if self.features.events && self.features.host_accesses && self.chance(50) {
+            let (resource, region) = (ResourceId(0), self.random_region(ResourceId(0)));
             self.push_step(HostStep::HostAccess { resource, region, is_write: true, certainty: Certainty::Certain });
             self.push_step(HostStep::SetEvent(EventId(self.program.event_count - 1)));
         }
@@ -188,7 +188,7 @@ impl Maker {
     }
 
     /// Puts a submission that waits for a timeline before the one that signals it.
-    fn swap_waiter(&mut self) {
+    fn move_waiter_before_signal(&mut self) {
         let waits_only_for_timelines = |it: &HostStep| match it {
             HostStep::Submit { batches, .. } => {
                 let mut waits = batches.iter().flat_map(|it| &it.waits).peekable();

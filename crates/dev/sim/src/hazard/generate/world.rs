@@ -5,15 +5,15 @@ use lavascope_sync_ir::{
     Area, MemoryBinding, Components, ImageDesc, ImageRegion, MemoryId, Queue, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
 
-use super::{COMPUTE, GRAPHICS, Maker};
+use super::{COMPUTE, GRAPHICS, ProgramGenerator};
 
-impl Maker {
-    pub(super) fn world(&mut self) {
-        let queues = if self.kinds.queues { 1 + self.random.below(3) } else { 1 };
+impl ProgramGenerator {
+    pub(super) fn create_resources(&mut self) {
+        let queues = if self.features.queues { 1 + self.random.below(3) } else { 1 };
         let all = [(0, GRAPHICS), (0, GRAPHICS), (1, COMPUTE)];
         self.program.queues =
             all[..queues as usize].iter().map(|(family, flags)| Queue { family: *family, flags: *flags }).collect();
-        if self.kinds.ownership && queues == 2 {
+        if self.features.ownership && queues == 2 {
             self.program.queues[1] = Queue { family: 1, flags: COMPUTE };
         }
         self.buffer(None);
@@ -23,20 +23,20 @@ impl Maker {
             (image.mips, image.layers) = (2, 2);
             self.push(ResourceKind::Image(image), None);
         }
-        if self.kinds.render_passes || self.kinds.dynamic_rendering {
-            let layers = if self.kinds.multiview && self.chance(35) { 2 } else { 1 };
+        if self.features.render_passes || self.features.dynamic_rendering {
+            let layers = if self.features.multiview && self.chance(35) { 2 } else { 1 };
             for format in [Format::R8G8_UNORM, Format::D24_UNORM_S8_UINT, Format::D24_UNORM_S8_UINT] {
                 let image = ImageDesc { layers, ..plain_image(format, [2, 2, 1]) };
                 let image = self.push(ResourceKind::Image(image), None);
                 self.attachments.push(image);
             }
         }
-        if self.kinds.presentation && self.random.one_in(3) {
+        if self.features.presentation && self.random.one_in(3) {
             let place = MemoryBinding { memory: MemoryId(0), offset: 1, size: 2 };
-            let place = Some(place).filter(|_| self.kinds.crowded);
+            let place = Some(place).filter(|_| self.features.mostly_aliased);
             self.presentable = Some(self.image(Format::R8_UNORM, [2, 1, 1], place));
         }
-        if self.kinds.aliasing && (self.random.one_in(3) || self.kinds.crowded) {
+        if self.features.aliasing && (self.random.one_in(3) || self.features.mostly_aliased) {
             self.aliases();
         }
         // The last one is the host's.
@@ -95,10 +95,10 @@ impl Maker {
     }
 
     /// A resource, most often one of the first.
-    pub(super) fn resource(&mut self) -> ResourceId {
+    pub(super) fn random_resource(&mut self) -> ResourceId {
         let count = self.program.resources.len() as u64;
         let shared = self.program.resources.iter().filter(|it| it.binding.is_some()).count() as u64;
-        let is_shared = shared > 0 && self.chance(if self.kinds.crowded { 90 } else { 50 });
+        let is_shared = shared > 0 && self.chance(if self.features.mostly_aliased { 90 } else { 50 });
         let id = match self.random.below(10) {
             _ if is_shared => count - 1 - self.random.below(shared),
             0..=5 => self.random.below(2),
@@ -118,7 +118,7 @@ impl Maker {
         matches!(kind, ResourceKind::Image(image) if image.format == Format::D24_UNORM_S8_UINT)
     }
 
-    pub(super) fn whole(&self, resource: ResourceId) -> Region {
+    pub(super) fn whole_region(&self, resource: ResourceId) -> Region {
         match &self.program.resources[resource.0 as usize].kind {
             ResourceKind::Buffer { size } => Region::Buffer(0..*size),
             ResourceKind::Image(image) => Region::Image(whole_image(image)),
@@ -126,15 +126,15 @@ impl Maker {
     }
 
     pub(super) fn whole_image(&self, resource: ResourceId) -> ImageRegion {
-        match self.whole(resource) {
+        match self.whole_region(resource) {
             Region::Image(region) => region,
             Region::Buffer(_) => panic!("resource {} is an image", resource.0),
         }
     }
 
     /// A part of a resource, or all of it.
-    pub(super) fn part(&mut self, resource: ResourceId) -> Region {
-        let mut region = self.whole(resource);
+    pub(super) fn random_region(&mut self, resource: ResourceId) -> Region {
+        let mut region = self.whole_region(resource);
         if self.chance(40) {
             return region;
         }
@@ -143,13 +143,13 @@ impl Maker {
                 bytes.start = self.random.below(bytes.end);
                 bytes.end = bytes.start + 1 + self.random.below(bytes.end - bytes.start);
             }
-            (Region::Image(region), ResourceKind::Image(image)) => self.cut(region, &image),
+            (Region::Image(region), ResourceKind::Image(image)) => self.shrink_image_region(region, &image),
             _ => {}
         }
         region
     }
 
-    fn cut(&mut self, region: &mut ImageRegion, image: &ImageDesc) {
+    fn shrink_image_region(&mut self, region: &mut ImageRegion, image: &ImageDesc) {
         let width = u64::from(image.extent[0]);
         if self.chance(60) {
             let from = self.random.below(width);

@@ -1,6 +1,6 @@
 //! The programs that once caught a wrong rule in an engine; here they hold the oracle.
 
-use super::notation::verdict;
+use super::notation::hazard_summary;
 use crate::hazard::OracleRules;
 
 const SPECIFICATION: OracleRules = OracleRules::SPECIFICATION;
@@ -17,8 +17,8 @@ fn most_recent_access_for_reads() {
           barrier Global[S=VS SA= -> D=FS DA=]
           FS.smp [1,2)
         submit q0 wait[] cbs[0, 3] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.1:2 RAW 0.0.0:0");
-    assert_eq!(verdict(text, CONTRACT), "clean");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.1:2 RAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, CONTRACT), "clean");
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn visibility_for_write_after_write() {
           barrier Trans(2, 3)[S= SA= -> D=FS DA=]
           FS.SW [2,3)
         submit q0 wait[] cbs[0, 0] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.1:0 WAW 0.0.0:0, 0.0.1:0 WAW 0.0.0:1");
-    assert_eq!(verdict(text, CONTRACT), "0.0.0:1 WAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.1:0 WAW 0.0.0:0, 0.0.1:0 WAW 0.0.0:1");
+    assert_eq!(hazard_summary(text, CONTRACT), "0.0.0:1 WAW 0.0.0:0");
 }
 
 /// The prototype's oracle let the two transitions pass and held the write against the first one; here the rule is
@@ -42,10 +42,10 @@ fn transitions_of_one_queue_are_ordered() {
           barrier Trans(0, 3)[S= SA= -> D=CS DA=]
           CS.SW [0,1)
         submit q0 wait[] cbs[2] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.0:1 WAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.0:1 WAW 0.0.0:0");
     let only = OracleRules { ordered_transitions: true, ..SPECIFICATION };
-    assert_eq!(verdict(text, only), "clean");
-    assert_eq!(verdict(text, CONTRACT), "0.0.0:2 WAW 0.0.0:0, 0.0.0:2 WAW 0.0.0:1");
+    assert_eq!(hazard_summary(text, only), "clean");
+    assert_eq!(hazard_summary(text, CONTRACT), "0.0.0:2 WAW 0.0.0:0, 0.0.0:2 WAW 0.0.0:1");
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn waiting_for_another_queue_is_no_order() {
         submit q0 wait[] cbs[1] sig[]
         idle q2
         submit q2 wait[] cbs[1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "2.0.0:0 WRW 0.0.0:0");
-    assert_eq!(verdict(text, CONTRACT), "2.0.0:0 WRW 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "2.0.0:0 WRW 0.0.0:0");
+    assert_eq!(hazard_summary(text, CONTRACT), "2.0.0:0 WRW 0.0.0:0");
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn a_resource_barrier_chains_for_everything() {
           TR.W [1,2)
           barrier Global[S=TR SA=TR.W -> D=VS DA=]
         submit q0 wait[] cbs[0, 0] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "clean");
-    assert_eq!(verdict(text, CONTRACT), "0.0.1:1 WAW 0.0.0:1");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(text, CONTRACT), "0.0.1:1 WAW 0.0.0:1");
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn all_barriers_chain() {
           barrier Trans(1, 3)[S=TR SA= -> D=CS DA=]
           barrier Trans(0, 2)[S=CS SA= -> D=TR DA=]
         submit q0 wait[] cbs[2, 2] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "clean");
-    assert_eq!(verdict(text, CONTRACT), "clean");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(text, CONTRACT), "clean");
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn an_event_waits_for_what_was_there_at_the_set() {
           exec cb0
           TR.W [2,3)
         submit q0 wait[] cbs[1, 1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.1:2 WAW 0.0.0:2");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.1:2 WAW 0.0.0:2");
     // Without the second set being nothing, as the event is signaled already.
     let reset = text.replace("exec cb0", "exec cb0\n reset e0");
-    assert_eq!(verdict(&reset, SPECIFICATION), "0.0.1:3 WAW 0.0.0:3");
+    assert_eq!(hazard_summary(&reset, SPECIFICATION), "0.0.1:3 WAW 0.0.0:3");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_point_is_never_renormalized() {
           barrier Res(0, 1)[S=CS SA= -> D=FS DA=]
         submit q0 wait[] cbs[1] sig[]
         submit q0 wait[] cbs[1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "clean");
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn elements_of_one_command_do_not_chain() {
           EF.dr [1,2)
           barrier Res(2, 3)[S=EF SA= -> D=CS DA=] + Trans(1, 3)[S=CS SA= -> D= DA=]
         submit q0 wait[] cbs[0] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.0:1 WAR 0.0.0:0");
-    assert_eq!(verdict(text, CONTRACT), "0.0.0:1 WAR 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.0:1 WAR 0.0.0:0");
+    assert_eq!(hazard_summary(text, CONTRACT), "0.0.0:1 WAR 0.0.0:0");
     let twice = text.replace("cbs[0]", "cbs[0, 0]");
-    assert!(verdict(&twice, SPECIFICATION).contains("0.0.0:1 WAR 0.0.0:0"));
+    assert!(hazard_summary(&twice, SPECIFICATION).contains("0.0.0:1 WAR 0.0.0:0"));
 }
 
 /// There is a path to the batch, so that the kind is not a racing one.
@@ -136,7 +136,7 @@ fn a_signal_includes_the_earlier_signals() {
         submit q2 wait[] cbs[0] sig[(0, \"CS|TR\")]
         submit q2 wait[] cbs[] sig[(1, \"CO\")]
         submit q0 wait[(1, \"TR\")] cbs[1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "2.0.0:1.0.0 WAW 0.0.0:0, 2.0.0:1.0.0 WAW 2.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "2.0.0:1.0.0 WAW 0.0.0:0, 2.0.0:1.0.0 WAW 2.0.0:0");
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn reads_of_all_queues_count() {
           CS.SW [1,2)
         submit q2 wait[] cbs[0] sig[]
         submit q1 wait[] cbs[0, 1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "1.0.1:0 WRR 0.0.0:0");
-    assert_eq!(verdict(text, CONTRACT), "1.0.1:0 WRR 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "1.0.1:0 WRR 0.0.0:0");
+    assert_eq!(hazard_summary(text, CONTRACT), "1.0.1:0 WRR 0.0.0:0");
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn the_first_of_two_reads_is_enough() {
           exec cb1
           CS.sr [1,2)
         submit q0 wait[] cbs[2] sig[]";
-    assert_eq!(verdict(text, CONTRACT), "clean");
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.0:2 RAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, CONTRACT), "clean");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.0:2 RAW 0.0.0:0");
 }
 
 #[test]
@@ -181,9 +181,9 @@ fn what_the_host_knows_goes_through_semaphores() {
         submit q2 wait[(0, \"TR\")] cbs[] sig[]
         idle q2
         submit q2 wait[] cbs[1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "clean");
-    assert_eq!(verdict(text, CONTRACT), "clean");
-    assert_eq!(verdict(&text.replace("idle q2", "idle q1"), CONTRACT), "3.0.0:0 RAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(text, CONTRACT), "clean");
+    assert_eq!(hazard_summary(&text.replace("idle q2", "idle q1"), CONTRACT), "3.0.0:0 RAW 0.0.0:0");
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn available_and_ordered_is_enough_for_the_specification() {
           barrier Res(0, 1)[S=TR SA=TR.W -> D=TR DA=]
           TR.W [0,1)
         submit q0 wait[] cbs[1, 1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "clean");
-    assert_eq!(verdict(text, CONTRACT), "0.0.1:1 WAW 0.0.0:1");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(text, CONTRACT), "0.0.1:1 WAW 0.0.0:1");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn events_make_available_for_chains() {
           FS.SW [1,2)
           set e1 Global[S=DI|VS|EF|FS|LF|CO|CS|TR SA=* -> D=TR DA=]
         submit q0 wait[] cbs[1, 1] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "clean");
 }
 
 #[test]
@@ -217,6 +217,6 @@ fn other_elements_do_not_order_a_transition() {
           EF.DW [1,2)
           EF.dr [1,2)
         submit q0 wait[] cbs[2] sig[]";
-    assert_eq!(verdict(text, SPECIFICATION), "0.0.0:1 WAW 0.0.0:0");
-    assert_eq!(verdict(text, CONTRACT), "0.0.0:1 WAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, SPECIFICATION), "0.0.0:1 WAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, CONTRACT), "0.0.0:1 WAW 0.0.0:0");
 }

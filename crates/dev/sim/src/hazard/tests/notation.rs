@@ -16,14 +16,14 @@ use crate::hazard::{
 };
 
 /// The hazards of a program, each once: `at KIND prior`, in the order of cells; or "clean".
-pub(super) fn verdict(text: &str, rules: OracleRules) -> String {
+pub(super) fn hazard_summary(text: &str, rules: OracleRules) -> String {
     summary(&parse(text), rules)
 }
 
 pub(super) fn summary(program: &Program, rules: OracleRules) -> String {
     let mut found = Vec::new();
-    for verdict in find_hazards(program, rules).verdicts {
-        for partner in &verdict.partners {
+    for verdict in find_hazards(program, rules).hazards {
+        for partner in &verdict.conflicts {
             let line = format!("{} {} {}", print_place(&verdict.at), partner.kind.short(), print_place(&partner.at));
             if !found.contains(&line) {
                 found.push(line);
@@ -34,7 +34,7 @@ pub(super) fn summary(program: &Program, rules: OracleRules) -> String {
 }
 
 /// Two resources, three queues, and enough of everything else.
-pub(super) fn world() -> Program {
+pub(super) fn base_program() -> Program {
     let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
     let image = ImageDesc {
         format: Format::R8_UNORM,
@@ -58,7 +58,7 @@ pub(super) fn world() -> Program {
 }
 
 pub(super) fn parse(text: &str) -> Program {
-    let mut program = world();
+    let mut program = base_program();
     for line in text.lines().map(str::trim).filter(|it| !it.is_empty()) {
         if let Some(name) = line.strip_suffix(':').and_then(|it| it.strip_prefix("cb")) {
             let number: usize = name.parse().expect("a number");

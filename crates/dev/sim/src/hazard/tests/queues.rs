@@ -1,6 +1,6 @@
 //! Single rules between queues, and between queues and the host, each in both directions.
 
-use super::notation::{parse, verdict};
+use super::notation::{parse, hazard_summary};
 use crate::hazard::{OracleRules, find_hazards};
 
 const WRITE_AND_READ: &str = "
@@ -13,8 +13,8 @@ const WRITE_AND_READ: &str = "
 /// Both settings must say the same.
 fn both(steps: &str) -> String {
     let text = format!("{WRITE_AND_READ}{}", steps.replace(" / ", "\n"));
-    let specification = verdict(&text, OracleRules::SPECIFICATION);
-    assert_eq!(specification, verdict(&text, OracleRules::CONTRACT), "{steps}");
+    let specification = hazard_summary(&text, OracleRules::SPECIFICATION);
+    assert_eq!(specification, hazard_summary(&text, OracleRules::CONTRACT), "{steps}");
     specification
 }
 
@@ -62,7 +62,7 @@ fn barriers_go_on_from_semaphores() {
     let text = |masks: &str| {
         let barrier = format!("cb2:\nbarrier Global[{masks}]");
         let steps = "submit q0 cbs[0] sig[(0, TR)]\nsubmit q1 wait[(0, CS)] cbs[2, 1]";
-        verdict(&format!("{WRITE_AND_READ}{barrier}\n{steps}"), OracleRules::SPECIFICATION)
+        hazard_summary(&format!("{WRITE_AND_READ}{barrier}\n{steps}"), OracleRules::SPECIFICATION)
     };
     assert_eq!(text("S=CS SA= -> D=FS DA=smp"), "clean");
     assert_eq!(text("S=CS SA= -> D=FS DA="), "1.0.1:0 RAW 0.0.0:0");
@@ -79,7 +79,7 @@ fn a_barrier_does_not_reach_other_queues() {
           FS.smp [0,1)
         submit q0 cbs[0]
         submit q1 cbs[1]";
-    assert_eq!(verdict(text, OracleRules::CONTRACT), "1.0.0:1 RRW 0.0.0:0");
+    assert_eq!(hazard_summary(text, OracleRules::CONTRACT), "1.0.0:1 RRW 0.0.0:0");
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn timelines() {
 fn what_never_runs_is_told() {
     let text = format!("{WRITE_AND_READ}submit q0 wait[(0, ALL)] cbs[0] ; cbs[1]\nsubmit q1 cbs[1]");
     let outcome = find_hazards(&parse(&text), OracleRules::CONTRACT);
-    assert_eq!(outcome.parked, [(0, 0), (0, 1)]);
-    assert!(outcome.verdicts.is_empty());
+    assert_eq!(outcome.blocked, [(0, 0), (0, 1)]);
+    assert!(outcome.hazards.is_empty());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn host_accesses() {
     ]);
     let text = |masks: &str, steps: &str| {
         let all = format!("cb0:\nTR.W [0,1)\nbarrier Global[{masks}]\n{}", steps.replace(" / ", "\n"));
-        verdict(&all, OracleRules::CONTRACT)
+        hazard_summary(&all, OracleRules::CONTRACT)
     };
     let good = "S=TR SA=W -> D=HO DA=hr";
     assert_eq!(text(good, "submit q0 cbs[0] / idle q0 / host read [0,1)"), "clean");
@@ -170,7 +170,7 @@ fn host_accesses() {
 fn host_events() {
     let text = |masks: &str| {
         let wait = format!("cb0:\nwait1 e0 {masks}\nTR.W [0,1)");
-        verdict(&format!("{wait}\nhost read [0,1)\nhost set e0\nsubmit q0 cbs[0]"), OracleRules::CONTRACT)
+        hazard_summary(&format!("{wait}\nhost read [0,1)\nhost set e0\nsubmit q0 cbs[0]"), OracleRules::CONTRACT)
     };
     // The submission orders the host's accesses anyway.
     assert_eq!(text("HO -> TR :"), "clean");
@@ -185,10 +185,10 @@ fn one_buffer_many_times() {
           barrier Global[S=TR SA=W -> D=TR DA=W]
         submit q0 cbs[0, 0] ; cbs[0]
         submit q0 cbs[0]";
-    assert_eq!(verdict(text, OracleRules::CONTRACT), "clean");
+    assert_eq!(hazard_summary(text, OracleRules::CONTRACT), "clean");
     let loose = text.replace("DA=W", "DA=r");
-    assert_eq!(verdict(&loose, OracleRules::CONTRACT), "0.0.1:0 WAW 0.0.0:0");
-    assert_eq!(verdict(&loose, OracleRules::SPECIFICATION), "clean");
+    assert_eq!(hazard_summary(&loose, OracleRules::CONTRACT), "0.0.1:0 WAW 0.0.0:0");
+    assert_eq!(hazard_summary(&loose, OracleRules::SPECIFICATION), "clean");
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn secondaries_are_inline() {
           exec cb0
           exec cb2
         submit q0 cbs[2]";
-    assert_eq!(verdict(text, OracleRules::CONTRACT), "clean");
-    assert_eq!(verdict(&text.replace("cbs[2]", "cbs[3]"), OracleRules::CONTRACT), "0.0.0:1.0.0.0.0 WAW 0.0.0:0.0.0");
+    assert_eq!(hazard_summary(text, OracleRules::CONTRACT), "clean");
+    assert_eq!(hazard_summary(&text.replace("cbs[2]", "cbs[3]"), OracleRules::CONTRACT), "0.0.0:1.0.0.0.0 WAW 0.0.0:0.0.0");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn ownership() {
         let commands =
             format!("cb0:\nTR.W [0,1)\nbarrier Own(0,1)[{release}]\ncb1:\nbarrier Own(0,1)[{acquire}]\nFS.smp [0,1)");
         let steps = format!("submit q0 cbs[0] sig[(0, ALL)]\nsubmit q2 wait[(0, {wait})] cbs[1]");
-        verdict(&format!("{commands}\n{steps}"), OracleRules::CONTRACT)
+        hazard_summary(&format!("{commands}\n{steps}"), OracleRules::CONTRACT)
     };
     let (release, acquire) = ("S=TR SA=W -> D= DA=", "S=FS SA= -> D=FS DA=smp");
     assert_eq!(text(release, acquire, "ALL"), "clean");
@@ -226,10 +226,10 @@ fn ownership() {
     assert_eq!(text(release, acquire, "FS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
     assert_eq!(text(release, acquire, "CS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
     let write = "cb0:\nTR.r [0,1)\nbarrier Own(0,1)[S=TR SA= -> D=FS DA=]\nFS.SW [0,1)\nsubmit q0 cbs[0]";
-    assert_eq!(verdict(write, OracleRules::CONTRACT), "0.0.0:2 WAR 0.0.0:0, 0.0.0:2 WAW 0.0.0:1");
+    assert_eq!(hazard_summary(write, OracleRules::CONTRACT), "0.0.0:2 WAR 0.0.0:0, 0.0.0:2 WAW 0.0.0:1");
     // A release comes before nothing on its own queue.
     let own = "cb0:\nTR.W [0,1)\nbarrier Own(0,1)[S=TR SA=W -> D=FS DA=smp]\nFS.smp [0,1)\nsubmit q0 cbs[0]";
-    assert_eq!(verdict(own, OracleRules::CONTRACT), "0.0.0:2 RAW 0.0.0:0, 0.0.0:2 RAW 0.0.0:1");
+    assert_eq!(hazard_summary(own, OracleRules::CONTRACT), "0.0.0:2 RAW 0.0.0:0, 0.0.0:2 RAW 0.0.0:1");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn presentation() {
     let text = |steps: &str| {
         let commands =
             "cb0:\nbarrier Trans(0,8)[S=CO SA= -> D=CO DA=CW]\nCO.CW [0,8)\nbarrier Trans(0,8)[S=CO SA=CW -> D= DA=]";
-        verdict(&format!("{commands}\n{}", steps.replace(" / ", "\n")), OracleRules::CONTRACT)
+        hazard_summary(&format!("{commands}\n{}", steps.replace(" / ", "\n")), OracleRules::CONTRACT)
     };
     let frame = "acquire 0 0 / submit q0 wait[(0, CO)] cbs[0] sig[(1, ALL)] / present q0 0 1";
     assert_eq!(text(frame), "clean");

@@ -8,14 +8,14 @@ use lavascope_sync_ir::{
 use super::notation::parse;
 use crate::Random;
 use crate::hazard::{
-    Cell, Census, Kinds, OracleRules, THINGS, Verdict, cells_of, compare, describe, find_disagreement, find_hazards,
+    MemoryCell, FeatureCoverage, ProgramFeatures, OracleRules, FEATURES, CellHazard, cells_of, compare, describe, find_disagreement, find_hazards,
     print, random_program, shrink,
 };
 
 const CONTRACT: OracleRules = OracleRules::CONTRACT;
 
-fn census(kinds: &Kinds, programs: u64) -> Census {
-    let mut census = Census::default();
+fn census(kinds: &ProgramFeatures, programs: u64) -> FeatureCoverage {
+    let mut census = FeatureCoverage::default();
     for seed in 0..programs {
         let program = random_program(seed, kinds);
         census.count(&program, &find_hazards(&program, CONTRACT));
@@ -25,59 +25,59 @@ fn census(kinds: &Kinds, programs: u64) -> Census {
 
 #[test]
 fn everything_occurs_and_many_programs_are_clean() {
-    let census = census(&Kinds::ALL, 1500);
+    let census = census(&ProgramFeatures::ALL, 1500);
     println!("{census}");
     let clean = census.clean * 100 / census.programs;
     assert!((30..=70).contains(&clean), "{clean} of 100 are clean");
-    let rare: Vec<_> = THINGS.iter().filter(|it| census.things.get(*it).copied().unwrap_or(0) < 5).collect();
+    let rare: Vec<_> = FEATURES.iter().filter(|it| census.features.get(*it).copied().unwrap_or(0) < 5).collect();
     assert!(rare.is_empty(), "hardly ever: {rare:?}");
-    let missing: Vec<_> = HazardKind::ALL.iter().filter(|it| !census.things.contains_key(it.short())).collect();
+    let missing: Vec<_> = HazardKind::ALL.iter().filter(|it| !census.features.contains_key(it.short())).collect();
     assert!(missing.is_empty(), "never: {missing:?}");
-    assert!(census.parked * 20 < census.programs);
+    assert!(census.blocked * 20 < census.programs);
 }
 
 #[test]
 fn the_first_stage_is_balanced_too() {
-    for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE] {
+    for kinds in [ProgramFeatures::BARRIERS, ProgramFeatures::WITHOUT_RENDERING] {
         let census = census(&kinds, 600);
         println!("{census}");
         let clean = census.clean * 100 / census.programs;
         assert!((30..=70).contains(&clean), "{clean} of 100 are clean");
         let later = ["render pass", "rendering", "host access", "shared memory", "present", "ownership transfer"];
-        assert!(later.iter().all(|it| !census.things.contains_key(it)));
+        assert!(later.iter().all(|it| !census.features.contains_key(it)));
     }
 }
 
 #[test]
 fn a_seed_always_gives_the_same_program() {
     for seed in 0..50 {
-        assert_eq!(random_program(seed, &Kinds::ALL), random_program(seed, &Kinds::ALL));
+        assert_eq!(random_program(seed, &ProgramFeatures::ALL), random_program(seed, &ProgramFeatures::ALL));
     }
-    assert_ne!(random_program(1, &Kinds::ALL), random_program(2, &Kinds::ALL));
+    assert_ne!(random_program(1, &ProgramFeatures::ALL), random_program(2, &ProgramFeatures::ALL));
 }
 
 /// What the oracle found, as an engine would say it.
-fn found(program: &Program, verdicts: &[Verdict]) -> Vec<Hazard> {
+fn found(program: &Program, verdicts: &[CellHazard]) -> Vec<Hazard> {
     let all = verdicts.iter().map(|it| {
         let (resource, region) = region_of(program, it.cell);
-        Hazard { kind: it.partners[0].kind, at: it.at.clone(), prior: it.partners[0].at.clone(), resource, region }
+        Hazard { kind: it.conflicts[0].kind, at: it.at.clone(), prior: it.conflicts[0].at.clone(), resource, region }
     });
     all.collect()
 }
 
 /// A resource and a region of it that is just one cell.
-fn region_of(program: &Program, cell: Cell) -> (lavascope_sync_ir::ResourceId, Region) {
+fn region_of(program: &Program, cell: MemoryCell) -> (lavascope_sync_ir::ResourceId, Region) {
     use lavascope_sync_ir::{Area, Components, ImageRegion, ResourceId, ResourceKind};
     match cell {
-        Cell::Byte { resource, byte } => (ResourceId(resource), Region::Buffer(byte..byte + 1)),
-        Cell::Texel { image, aspect, mip, layer, texel, component }
-        | Cell::Block { image, aspect, mip, layer, texel, component, .. } => {
+        MemoryCell::Byte { resource, byte } => (ResourceId(resource), Region::Buffer(byte..byte + 1)),
+        MemoryCell::Texel { image, aspect, mip, layer, texel, component }
+        | MemoryCell::SparseBlock { image, aspect, mip, layer, texel, component, .. } => {
             let area = Some(Area { offset: texel, extent: [1; 3] });
             let (mips, layers) = (mip..mip + 1, layer..layer + 1);
             let components = Components(1 << component);
             (ResourceId(image), Region::Image(ImageRegion { aspects: aspect, mips, layers, area, components }))
         }
-        Cell::Memory { memory, byte } => {
+        MemoryCell::Memory { memory, byte } => {
             let resources = program.resources.iter().enumerate();
             let found =
                 resources.filter_map(|(number, it)| Some((number, it, it.binding?))).find_map(|(number, it, at)| {
@@ -104,10 +104,10 @@ fn region_of(program: &Program, cell: Cell) -> (lavascope_sync_ir::ResourceId, R
 #[test]
 fn the_oracle_agrees_with_itself() {
     for seed in 0..150 {
-        let program = random_program(seed, &Kinds::ALL);
+        let program = random_program(seed, &ProgramFeatures::ALL);
         for rules in [OracleRules::SPECIFICATION, CONTRACT] {
-            let verdicts = find_hazards(&program, rules).verdicts;
-            let engine = |it: &Program| found(it, &find_hazards(it, rules).verdicts);
+            let verdicts = find_hazards(&program, rules).hazards;
+            let engine = |it: &Program| found(it, &find_hazards(it, rules).hazards);
             assert_eq!(compare(&program, &verdicts, &engine), None);
         }
     }
@@ -154,17 +154,17 @@ fn weaker_masks_never_help() {
     let mut random = Random::new(7);
     let (mut compared, mut worse) = (0, 0);
     for seed in 0..300 {
-        let program = random_program(seed, &Kinds::ALL);
+        let program = random_program(seed, &ProgramFeatures::ALL);
         let mut weaker = program.clone();
         let mut all = masks(&mut weaker);
         if all.is_empty() {
             continue;
         }
         let at = random.below(all.len() as u64) as usize;
-        *all[at] &= random.word();
+        *all[at] &= random.next_u64();
         for rules in [OracleRules::SPECIFICATION, CONTRACT] {
             let cells =
-                |it: &Program| -> Vec<Cell> { find_hazards(it, rules).verdicts.iter().map(|it| it.cell).collect() };
+                |it: &Program| -> Vec<MemoryCell> { find_hazards(it, rules).hazards.iter().map(|it| it.cell).collect() };
             let (before, after) = (cells(&program), cells(&weaker));
             assert!(before.iter().all(|it| after.contains(it)), "seed {seed}: {}", print(&weaker));
             compared += 1;
@@ -177,7 +177,7 @@ fn weaker_masks_never_help() {
 #[test]
 fn whatever_waits_for_everything_is_clean() {
     for seed in 0..300 {
-        let mut program = random_program(seed, &Kinds::STAGE_ONE);
+        let mut program = random_program(seed, &ProgramFeatures::WITHOUT_RENDERING);
         for buffer in &mut program.command_buffers {
             let scope = SyncScope {
                 src_stages: PipelineStageFlags2::ALL_COMMANDS.0,
@@ -192,10 +192,10 @@ fn whatever_waits_for_everything_is_clean() {
         let steps = std::mem::take(&mut program.steps);
         program.steps = steps.into_iter().flat_map(|it| [it, HostStep::DeviceIdle]).collect();
         let outcome = find_hazards(&program, CONTRACT);
-        if !outcome.parked.is_empty() || program.steps.iter().any(|it| matches!(it, HostStep::SignalSemaphore(_))) {
+        if !outcome.blocked.is_empty() || program.steps.iter().any(|it| matches!(it, HostStep::SignalSemaphore(_))) {
             continue;
         }
-        assert_eq!(outcome.verdicts, [], "seed {seed}: {}", print(&program));
+        assert_eq!(outcome.hazards, [], "seed {seed}: {}", print(&program));
     }
 }
 
@@ -207,8 +207,8 @@ fn each_switch_makes_a_difference() {
         OracleRules { ordered_transitions: false, ..CONTRACT },
     ];
     for rules in switches {
-        let engine = |it: &Program| found(it, &find_hazards(it, rules).verdicts);
-        let programs = (0..3000).map(|seed| random_program(seed, &Kinds::BARRIERS));
+        let engine = |it: &Program| found(it, &find_hazards(it, rules).hazards);
+        let programs = (0..3000).map(|seed| random_program(seed, &ProgramFeatures::BARRIERS));
         let disagreement = programs.filter_map(|it| find_disagreement(&it, CONTRACT, &engine)).next();
         let (program, why) = disagreement.expect("a program that tells them apart");
         let commands: usize = program.command_buffers.iter().map(|it| it.commands.len()).sum();
@@ -219,10 +219,10 @@ fn each_switch_makes_a_difference() {
 #[test]
 fn an_engine_that_forgets_something_is_caught() {
     let lazy = |it: &Program| {
-        let all = found(it, &find_hazards(it, CONTRACT).verdicts);
+        let all = found(it, &find_hazards(it, CONTRACT).hazards);
         all.into_iter().filter(|it| it.kind != HazardKind::WriteAfterRead).collect()
     };
-    let mut programs = (0..1000).map(|seed| random_program(seed, &Kinds::STAGE_ONE));
+    let mut programs = (0..1000).map(|seed| random_program(seed, &ProgramFeatures::WITHOUT_RENDERING));
     let (program, why) = programs.find_map(|it| find_disagreement(&it, CONTRACT, &lazy)).expect("it is caught");
     assert!(why.engine.is_none());
     let text = describe(&program, &why);
@@ -234,7 +234,7 @@ fn an_engine_that_forgets_something_is_caught() {
 #[test]
 fn comparison_wants_access_kind_and_partner() {
     let program = parse("cb0:\nTR.W [0,1)\nTR.r [0,1)\nsubmit q0 cbs[0]");
-    let verdicts = find_hazards(&program, CONTRACT).verdicts;
+    let verdicts = find_hazards(&program, CONTRACT).hazards;
     let right = found(&program, &verdicts);
     assert_eq!(compare(&program, &verdicts, &|_| right.clone()), None);
     let wrong_kind = Hazard { kind: HazardKind::WriteAfterWrite, ..right[0].clone() };
@@ -250,13 +250,13 @@ fn comparison_wants_access_kind_and_partner() {
 #[test]
 fn shrinking_keeps_what_is_interesting() {
     let seed = (0..).find(|it| {
-        let outcome = find_hazards(&random_program(*it, &Kinds::ALL), CONTRACT);
-        outcome.verdicts.iter().any(|it| it.partners[0].kind == HazardKind::WriteRacingWrite)
+        let outcome = find_hazards(&random_program(*it, &ProgramFeatures::ALL), CONTRACT);
+        outcome.hazards.iter().any(|it| it.conflicts[0].kind == HazardKind::WriteRacingWrite)
     });
-    let program = random_program(seed.expect("some program races"), &Kinds::ALL);
+    let program = random_program(seed.expect("some program races"), &ProgramFeatures::ALL);
     let races = |it: &Program| {
-        let verdicts = find_hazards(it, CONTRACT).verdicts;
-        verdicts.iter().any(|it| it.partners[0].kind == HazardKind::WriteRacingWrite)
+        let verdicts = find_hazards(it, CONTRACT).hazards;
+        verdicts.iter().any(|it| it.conflicts[0].kind == HazardKind::WriteRacingWrite)
     };
     let small = shrink(&program, &races);
     assert!(races(&small));

@@ -8,7 +8,7 @@ use lavascope_sync_ir::{
     SyncScope, HostStep, StoreOp, Subpass, SubpassDependency, Tiling, DependencyTarget,
 };
 
-use super::notation::{accesses, parse, stages, summary, texels, world};
+use super::notation::{accesses, parse, stages, summary, texels, base_program};
 use crate::hazard::OracleRules;
 
 const AREA: Area = Area { offset: [0; 3], extent: [8, 1, 1] };
@@ -20,7 +20,7 @@ fn program(commands: Vec<Command>, passes: Vec<RenderPass>) -> Program {
         render_passes: passes,
         command_buffers: vec![CommandBuffer { is_secondary: false, commands }],
         steps: vec![HostStep::Submit { queue: QueueId(0), batches: vec![batch], fence: None }],
-        ..world()
+        ..base_program()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Single rules of dependencies inside of one queue, each in both directions.
 
-use super::notation::verdict;
+use super::notation::hazard_summary;
 use crate::hazard::OracleRules;
 
 /// Both settings must say the same.
 fn both(commands: &str) -> String {
     let text = format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n"));
-    let specification = verdict(&text, OracleRules::SPECIFICATION);
-    assert_eq!(specification, verdict(&text, OracleRules::CONTRACT), "{commands}");
+    let specification = hazard_summary(&text, OracleRules::SPECIFICATION);
+    assert_eq!(specification, hazard_summary(&text, OracleRules::CONTRACT), "{commands}");
     specification.replace("0.0.0:", "")
 }
 
@@ -178,7 +178,7 @@ fn transitions() {
 #[test]
 fn the_switches() {
     let verdict =
-        |commands: &str, rules| verdict(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules);
+        |commands: &str, rules| hazard_summary(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules);
     let specification = OracleRules::SPECIFICATION;
     let reads = OracleRules { most_recent_reads: true, ..specification };
     let writes = OracleRules { visible_writes: true, ..specification };
@@ -232,6 +232,6 @@ fn events() {
 #[test]
 fn resources_that_are_gone_do_not_matter() {
     let text = "cb0:\nTR.W [0,1)\nsubmit q0 cbs[0]\ndestroy 0\nsubmit q0 cbs[0]";
-    assert_eq!(verdict(text, OracleRules::CONTRACT), "clean");
-    assert_eq!(verdict(&text.replace("destroy 0", "destroy 1"), OracleRules::CONTRACT), "2.0.0:0 WAW 0.0.0:0");
+    assert_eq!(hazard_summary(text, OracleRules::CONTRACT), "clean");
+    assert_eq!(hazard_summary(&text.replace("destroy 0", "destroy 1"), OracleRules::CONTRACT), "2.0.0:0 WAW 0.0.0:0");
 }

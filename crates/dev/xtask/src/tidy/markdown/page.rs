@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use super::super::slug;
 
-pub(super) struct Page {
+pub(super) struct MarkdownPage {
     /// The lines of all headings of the first level.
     pub(super) titles: Vec<usize>,
     pub(super) anchors: BTreeSet<String>,
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<MarkdownLink>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct MarkdownLink {
     pub(super) line: usize,
     pub(super) target: String,
 }
@@ -23,8 +23,8 @@ struct Heading<'a> {
     text: &'a str,
 }
 
-impl Page {
-    pub(super) fn new(text: &str) -> Page {
+impl MarkdownPage {
+    pub(super) fn new(text: &str) -> MarkdownPage {
         let prose = prose(text);
         let headings = headings(&prose);
         let blocks = blocks(&prose);
@@ -34,7 +34,7 @@ impl Page {
         let by_hand = by_hand.map(|(_, it)| it.to_owned());
         let mut titles: Vec<_> = titles.collect();
         titles.sort();
-        Page {
+        MarkdownPage {
             titles,
             anchors: slug::anchors(headings.iter().map(|it| it.text)).into_iter().chain(by_hand).collect(),
             links: blocks.iter().flat_map(|(line, text)| links(*line, text)).collect(),
@@ -44,18 +44,18 @@ impl Page {
 
 /// The lines of a page, with those of code blocks and comments emptied.
 fn prose(text: &str) -> Vec<&str> {
-    let mut reader = Reader { block: Block::Text, in_list: false };
-    text.lines().map(|line| if reader.is_prose(line) { line } else { "" }).collect()
+    let mut reader = ProseReader { block: MarkdownBlock::Text, in_list: false };
+    text.lines().map(|line| if reader.advance_line(line) { line } else { "" }).collect()
 }
 
-struct Reader {
-    block: Block,
+struct ProseReader {
+    block: MarkdownBlock,
     /// Deep indentation continues a list's item instead of beginning code.
     in_list: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
+enum MarkdownBlock {
     Text,
     /// After an empty line, or within indented code.
     Gap,
@@ -63,39 +63,39 @@ enum Block {
     Comment,
 }
 
-impl Reader {
-    fn is_prose(&mut self, line: &str) -> bool {
+impl ProseReader {
+    fn advance_line(&mut self, line: &str) -> bool {
         let trimmed = line.trim();
         match self.block {
-            Block::Fence(char, length) => {
+            MarkdownBlock::Fence(char, length) => {
                 let closes = trimmed.len() >= length && trimmed.chars().all(|it| it == char);
-                self.block = if closes { Block::Gap } else { self.block };
+                self.block = if closes { MarkdownBlock::Gap } else { self.block };
                 false
             }
-            Block::Comment => {
-                self.block = if line.contains("-->") { Block::Gap } else { Block::Comment };
+            MarkdownBlock::Comment => {
+                self.block = if line.contains("-->") { MarkdownBlock::Gap } else { MarkdownBlock::Comment };
                 false
             }
-            Block::Text | Block::Gap => self.is_prose_in_text(line, trimmed),
+            MarkdownBlock::Text | MarkdownBlock::Gap => self.advance_text_line(line, trimmed),
         }
     }
 
-    fn is_prose_in_text(&mut self, line: &str, trimmed: &str) -> bool {
+    fn advance_text_line(&mut self, line: &str, trimmed: &str) -> bool {
         if let Some((char, length)) = fence(trimmed) {
-            self.block = Block::Fence(char, length);
+            self.block = MarkdownBlock::Fence(char, length);
             return false;
         }
         if trimmed.starts_with("<!--") {
-            self.block = if trimmed.contains("-->") { Block::Gap } else { Block::Comment };
+            self.block = if trimmed.contains("-->") { MarkdownBlock::Gap } else { MarkdownBlock::Comment };
             return false;
         }
         let indented = line.starts_with("    ") || line.starts_with('\t');
-        if trimmed.is_empty() || (indented && self.block == Block::Gap && !self.in_list) {
-            self.block = Block::Gap;
+        if trimmed.is_empty() || (indented && self.block == MarkdownBlock::Gap && !self.in_list) {
+            self.block = MarkdownBlock::Gap;
             return false;
         }
-        self.in_list = is_list_item(trimmed) || (self.in_list && (line.starts_with(' ') || self.block == Block::Text));
-        self.block = Block::Text;
+        self.in_list = is_list_item(trimmed) || (self.in_list && (line.starts_with(' ') || self.block == MarkdownBlock::Text));
+        self.block = MarkdownBlock::Text;
         true
     }
 }
@@ -188,14 +188,14 @@ fn run_of(text: &str, length: usize) -> Option<usize> {
     }
 }
 
-fn links(first_line: usize, text: &str) -> Vec<Link> {
+fn links(first_line: usize, text: &str) -> Vec<MarkdownLink> {
     let inline = text.match_indices("](").map(|(at, _)| (at, &text[at + 2..]));
     let inline = inline.filter(|(at, _)| text[..*at].contains('[') && !text[..*at].ends_with('\\'));
     let inline = inline.filter_map(|(at, rest)| Some((at, destination(rest)?)));
     let html = values(text, "href").chain(values(text, "src"));
     let found = inline.chain(html).chain(definition(text));
     let line = |at: usize| first_line + text[..at].matches('\n').count();
-    let mut links: Vec<_> = found.map(|(at, target)| Link { line: line(at), target: target.to_owned() }).collect();
+    let mut links: Vec<_> = found.map(|(at, target)| MarkdownLink { line: line(at), target: target.to_owned() }).collect();
     links.sort_by_key(|it| it.line);
     links
 }
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     fn targets(text: &str) -> Vec<(usize, String)> {
-        Page::new(text).links.into_iter().map(|it| (it.line, it.target)).collect()
+        MarkdownPage::new(text).links.into_iter().map(|it| (it.line, it.target)).collect()
     }
 
     #[test]
@@ -282,13 +282,13 @@ mod tests {
     [q](r)
 ";
         assert_eq!(targets(text), [(15, "r".to_owned())]);
-        assert!(Page::new(text).titles.is_empty());
+        assert!(MarkdownPage::new(text).titles.is_empty());
     }
 
     #[test]
     fn headings_are_found_in_both_forms() {
         let page =
-            Page::new("# One #\n\nTwo\n===\n\nThree `x`\n---\n\n- item\n---\n\n#hash\n<h1 id=\"four\">Four</h1>\n");
+            MarkdownPage::new("# One #\n\nTwo\n===\n\nThree `x`\n---\n\n- item\n---\n\n#hash\n<h1 id=\"four\">Four</h1>\n");
         assert_eq!(page.titles, [1, 3, 13]);
         assert_eq!(page.anchors.into_iter().collect::<Vec<_>>(), ["four", "one", "three-x", "two"]);
     }
